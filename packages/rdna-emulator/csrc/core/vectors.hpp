@@ -44,18 +44,21 @@ RDNA_INLINE To convert(From value) {
   return __builtin_convertvector(value, To);
 }
 
+constexpr u32x kLaneBit = {
+    1u << 0, 1u << 1, 1u << 2, 1u << 3, 1u << 4, 1u << 5, 1u << 6, 1u << 7,
+    1u << 8, 1u << 9, 1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15,
+    1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
+    1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31,
+};
+
 // All ones in the lanes whose bit is set.
 RDNA_INLINE u32x lane_mask(u32 mask) {
-  u32x select;
-  for (int lane = 0; lane < kLanes; ++lane) select[lane] = 1u << lane;
-  return bits<u32x>((select & mask) != 0u);
+  return bits<u32x>((kLaneBit & mask) != 0u);
 }
 
 // One bit a lane: set where the 32-bit lane is not zero.
 RDNA_INLINE u32 lane_bits(u32x lanes) {
-  u32x select;
-  for (int lane = 0; lane < kLanes; ++lane) select[lane] = 1u << lane;
-  return __builtin_reduce_or(bits<u32x>(lanes != 0u) & select);
+  return __builtin_reduce_or(bits<u32x>(lanes != 0u) & kLaneBit);
 }
 
 }  // namespace rdna
