@@ -1,0 +1,55 @@
+// The checks: what the run loop and the memory bodies call while any check is on (`Wave::shadow` is set).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/machine.hpp"
+
+namespace rdna {
+
+enum CheckBit : u32 {
+  kCheckWaits = 1,
+  kCheckUninitialised = 2,
+  kCheckBounds = 4,
+  kCheckRaces = 8,
+  kCheckCollisions = 16,
+  kCheckBarriers = 32,
+  kCheckSpin = 64,
+};
+
+enum class Access : u8 { load, store, atomic };
+
+// One memory instruction as its body resolved it. Only active lanes' entries are set.
+struct LaneAccess {
+  Access access;
+  u32 lanes;              // mask of the lanes that access memory
+  const u64* addresses;   // [32] device addresses, or LDS byte offsets
+  u32 bytes;              // per lane
+  u16 data_row;           // first VGPR of the data that is stored, or of the result (a plain load or a returning atomic)
+  bool high;              // d16_hi
+  bool returns;           // the atomic returns its old value
+};
+
+struct LaunchShadow;     // per launch: global memory's shadow, findings
+struct WorkgroupShadow;  // per resident workgroup: LDS and barrier epochs
+
+LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program&);
+void free_launch_shadow(LaunchShadow*);
+std::vector<std::string> take_findings(LaunchShadow*);
+
+WorkgroupShadow* make_workgroup_shadow(LaunchShadow*, u32 lds_bytes, u32 waves);
+void free_workgroup_shadow(WorkgroupShadow*);
+// Sets `wave.shadow`; `initial_vgprs` and `initial_sgprs` are the registers that the launch has filled, from 0 on.
+void begin_wave(Wave&, WorkgroupShadow*, u32 initial_vgprs, u32 initial_sgprs);
+void end_wave(Wave&);  // frees `wave.shadow`
+
+void check_before(Wave&, const Inst&);        // registers pending or uninitialised, collective rules of the instruction
+void check_after(Wave&, const Inst&);         // what the instruction defined
+void check_barrier_passed(WorkgroupShadow*);  // every wave of the workgroup has arrived: a new epoch
+void check_global(Wave&, const Inst&, const LaneAccess&);
+void check_lds(Wave&, const Inst&, const LaneAccess&);
+void check_scalar_load(Wave&, const Inst&, u64 address, u32 bytes);
+// Records a finding; throws (through trap) unless findings are collected.
+void report_finding(Wave&, const Inst&, int lane, const std::string& message);
+
+}  // namespace rdna
