@@ -1,0 +1,1 @@
+"""Benchmarks, model runs and reports for rdna-kernels."""

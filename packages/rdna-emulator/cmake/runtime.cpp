@@ -1,0 +1,1 @@
+// Nothing: linking it makes Zig compile its C++ library.

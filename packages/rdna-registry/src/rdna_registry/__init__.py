@@ -1,0 +1,1 @@
+"""Variants, tuned tables and look-up for attention kernels on AMD RDNA GPUs."""

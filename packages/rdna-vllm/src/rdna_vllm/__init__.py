@@ -1,0 +1,1 @@
+"""vLLM plugin for the attention kernels of rdna-kernels."""
