@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from typing import Any
 
 from rdna_registry.arguments import ArgumentError, as_flag, as_int, as_multiple
 from rdna_registry.dtypes import DType, as_dtype
@@ -59,7 +60,8 @@ class Build:
             raise ArgumentError("name", name, "a build's name, such as decode_h64_r16_w4_s0_p1_l0_d0_fp16")
         values = match.groupdict()
         dtype = DType[values.pop("dtype")]
-        return cls(**{field: int(text) for field, text in values.items()}, dtype=dtype)
+        numbers: dict[str, Any] = {field: int(text) for field, text in values.items()}
+        return cls(**numbers, dtype=dtype)
 
     @property
     def source(self) -> str:

@@ -62,7 +62,7 @@ def select(
     dtype: object,
     batch: bool = False,
 ) -> KernelVariant:
-    """An entry for a shape: the tuned one, else one derived from its tuned neighbours (the rule is `decode_rule.derive`).
+    """An entry for a shape: the tuned one, else one derived from its tuned neighbours as `decode_rule.derive` says.
 
     The arguments are those of `variant_for`. ValueError, naming the argument, what was given and what is allowed, where
     no build serves the shape: head sizes outside `SERVED_HEAD_SIZES`, more than `MAX_QUERY_LEN` query tokens, more than

@@ -36,9 +36,9 @@ def as_layout(layout: int) -> Layout:
 class KernelVariant:
     """One decode entry: a shape (heads, query tokens, page) and the knobs that it is launched with.
 
-    ``max_segments`` bounds the KV segments of a (kv head, row group); ``row_groups`` workgroups share the query rows of a
-    kv head; a segment has at least ``min_segment_blocks`` key blocks; ``waves`` are those of a workgroup, of which
-    ``head_dim_split`` share a key tile (0: the kernel's own choice, none); ``window`` is in keys, 0 for full causal
+    ``max_segments`` bounds the KV segments of a (kv head, row group); ``row_groups`` workgroups share the query rows of
+    a kv head; a segment has at least ``min_segment_blocks`` key blocks; ``waves`` are those of a workgroup, of which
+    ``head_dim_split`` share a key tile (0: the kernel's own choice); ``window`` is in keys, 0 for full causal
     attention. Knobs that contradict each other are a ValueError.
     """
 
@@ -89,9 +89,7 @@ class KernelVariant:
             raise ArgumentError("waves", self.waves, "a power of two")
         if (self.row_groups - 1) * self.rows_per_group >= self.gqa * self.max_query_len:
             rows = self.gqa * self.max_query_len
-            raise ArgumentError(
-                "row_groups", self.row_groups, f"a number that gives each group some of the {rows} rows"
-            )
+            raise ArgumentError("row_groups", self.row_groups, f"fewer, so that each has some of the {rows} rows")
         split = self.head_dim_split
         if split and (self.waves % split or self.head_size % (16 * split)):
             allowed = f"0 or a number that divides waves = {self.waves} and head_size / 16 = {self.head_size // 16}"
@@ -127,11 +125,8 @@ class KernelVariant:
         """The variant, of layout HND, that has this `name`; ValueError where the text is no such name."""
         batched = name.startswith("rdna_decode_batch_")
         values = name.removeprefix("rdna_decode_batch_" if batched else "rdna_decode_").split("_")
-        if (
-            not name.startswith("rdna_decode_")
-            or len(values) != len(DECODE_CONFIG_FIELDS)
-            or not all(map(_plain, values))
-        ):
+        numbers = len(values) == len(DECODE_CONFIG_FIELDS) and all(map(_plain, values))
+        if not name.startswith("rdna_decode_") or not numbers:
             allowed = f"rdna_decode_ or rdna_decode_batch_ and {len(DECODE_CONFIG_FIELDS)} numbers joined by _"
             raise ArgumentError("name", name, allowed)
         knobs = dict(zip(DECODE_CONFIG_FIELDS, map(int, values), strict=True))
@@ -182,8 +177,8 @@ def config_fields(variant: KernelVariant) -> tuple[int, ...]:
 def expected_kv_cache_strides(variant: KernelVariant) -> tuple[int, int, int]:
     """Strides, in elements, of (block, kv head, token) of the packed cache of the variant's layout.
 
-    HND is ``[blocks, num_kv_heads, page_size, 2 * head_size]``, NHD ``[blocks, page_size, num_kv_heads, 2 * head_size]``;
-    a row holds K and then V.
+    HND is ``[blocks, num_kv_heads, page_size, 2 * head_size]``, NHD is ``[blocks, page_size, num_kv_heads, 2 *
+    head_size]``; a row holds K and then V.
     """
     row = 2 * variant.head_size
     block = variant.num_kv_heads * variant.page_size * row

@@ -26,7 +26,7 @@ def _loaded(point: metadata.EntryPoint) -> Callable[[Any], Kernel | None]:
         provider = point.load()
     except Exception as error:
         raise RuntimeError(
-            f"the kernel provider {point.name!r} ({point.value}) cannot be imported: {error}; repair or remove its package"
+            f"kernel provider {point.name!r} ({point.value}) cannot be imported: {error}; repair or remove its package"
         ) from error
     if not callable(provider):
         raise RuntimeError(f"the kernel provider {point.name!r} ({point.value}) is no function that takes a variant")
