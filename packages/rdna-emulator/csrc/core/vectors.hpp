@@ -56,9 +56,10 @@ RDNA_INLINE u32x lane_mask(u32 mask) {
   return bits<u32x>((kLaneBit & mask) != 0u);
 }
 
-// One bit a lane: set where the 32-bit lane is not zero.
-RDNA_INLINE u32 lane_bits(u32x lanes) {
-  return __builtin_reduce_or(bits<u32x>(lanes != 0u) & kLaneBit);
+// One bit a lane: set where the lane of a comparison's result is not zero.
+template <class Condition>
+RDNA_INLINE u32 lane_bits(Condition lanes) {
+  return bits<u32>(__builtin_convertvector(lanes, Lanes<bool>));
 }
 
 }  // namespace rdna
