@@ -43,12 +43,13 @@ void free_workgroup_shadow(WorkgroupShadow*);
 void begin_wave(Wave&, WorkgroupShadow*, u32 initial_vgprs, u32 initial_sgprs);
 void end_wave(Wave&);  // frees `wave.shadow`
 
-void check_before(Wave&, const Inst&);        // registers pending or uninitialised, collective rules of the instruction
-void check_after(Wave&, const Inst&);         // what the instruction defined
+void check_before(Wave&, const Inst&);        // before each instruction's body
 void check_barrier_passed(WorkgroupShadow*);  // every wave of the workgroup has arrived: a new epoch
 void check_global(Wave&, const Inst&, const LaneAccess&);
 void check_lds(Wave&, const Inst&, const LaneAccess&);
 void check_scalar_load(Wave&, const Inst&, u64 address, u32 bytes);
+// The text of a trap: message, kernel, workgroup, wave, lane, address, instruction (run/ defines it).
+std::string describe_trap(const Wave&, const Inst&, int lane, const std::string& message);
 // Records a finding; throws (through trap) unless findings are collected.
 void report_finding(Wave&, const Inst&, int lane, const std::string& message);
 

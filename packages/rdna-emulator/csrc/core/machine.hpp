@@ -17,6 +17,7 @@ struct InstInfo;
 struct OpInfo;
 struct Program;
 struct WaveShadow;
+struct CheckPlan;
 
 using Body = void (*)(Wave&, const Inst&);
 
@@ -126,6 +127,7 @@ struct Program {
   std::vector<u8> constants;  // 128-byte aligned rows
   std::vector<i32> index_of_word;
   std::vector<Symbol> symbols;
+  mutable std::shared_ptr<const CheckPlan> check_plan;  // made when checks are first on
 };
 
 enum class WaveState : u8 { running, barrier, ended };

@@ -1,0 +1,115 @@
+// Where the run loop enters the checks, and how findings are kept.
+#include "check/shadow.hpp"
+
+namespace rdna {
+
+LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program& program) {
+  static std::mutex plan_mutex;
+  auto* launch = new LaunchShadow;
+  launch->checks = checks;
+  launch->collect = collect;
+  {
+    const std::lock_guard lock(plan_mutex);
+    if (!program.check_plan) program.check_plan = make_check_plan(program);
+  }
+  launch->plan = program.check_plan.get();
+  launch->insts = program.insts.data();
+  return launch;
+}
+
+void free_launch_shadow(LaunchShadow* launch) { delete launch; }
+
+std::vector<std::string> take_findings(LaunchShadow* launch) {
+  const std::lock_guard lock(launch->mutex);
+  return std::move(launch->findings);
+}
+
+WorkgroupShadow* make_workgroup_shadow(LaunchShadow* launch, u32 lds_bytes, u32 waves) {
+  auto* group = new WorkgroupShadow;
+  group->launch = launch;
+  group->lds.resize((lds_bytes + 3) / 4);
+  group->waves.resize(waves, nullptr);
+  group->barriers.resize(waves, 0);
+  return group;
+}
+
+void free_workgroup_shadow(WorkgroupShadow* group) { delete group; }
+
+void begin_wave(Wave& w, WorkgroupShadow* group, u32 initial_vgprs, u32 initial_sgprs) {
+  auto* shadow = new WaveShadow;
+  shadow->group = group;
+  shadow->launch = group->launch;
+  shadow->plan = group->launch->plan;
+  shadow->checks = group->launch->checks;
+  shadow->id = group->launch->next_wave++;
+  if (shadow->checks & kCheckUninitialised) {
+    for (u32 reg = initial_vgprs; reg < kSourceRows; ++reg) {
+      for (u32& byte : shadow->vector_taint[reg]) byte = ~0u;
+      shadow->tainted_v[reg / 64] |= 1ull << (reg & 63);
+    }
+    for (u32 reg = initial_sgprs; reg < kNull; ++reg) shadow->scalar_taint[reg] = ~0u;
+    shadow->scalar_taint[kM0] = ~0u;
+    for (u32 reg = 0; reg < 128; ++reg)
+      if (shadow->scalar_taint[reg]) shadow->tainted_s[reg / 64] |= 1ull << (reg & 63);
+  } else {
+    shadow->scc_tainted = false;
+  }
+  group->waves[w.index] = &w;
+  w.shadow = shadow;
+}
+
+void end_wave(Wave& w) {
+  WaveShadow* shadow = w.shadow;
+  {
+    const std::lock_guard lock(shadow->launch->mutex);
+    shadow->launch->known_by[shadow->id] = std::move(shadow->known);
+  }
+  shadow->group->waves[w.index] = nullptr;
+  w.shadow = nullptr;
+  delete shadow;
+}
+
+void check_before(Wave& w, const Inst& i) {
+  WaveShadow& shadow = *w.shadow;
+  const InstPlan& plan = shadow.plan->insts[static_cast<std::size_t>(&i - shadow.launch->insts)];
+  if (shadow.checks & kCheckWaits) {
+    if (plan.wait.any()) apply_wait(shadow, plan.wait);
+    check_pending(w, i, plan);
+    if (plan.matrix) {
+      for (int k = 0; k < 4; ++k) {
+        if (plan.matrix_inputs[k] & shadow.last_wmma_result[k]) {
+          report_finding(w, i, -1, "missing v_nop: reads as A or B what the WMMA just before it writes");
+          break;
+        }
+      }
+      std::memcpy(shadow.last_wmma_result, plan.writes_v, sizeof shadow.last_wmma_result);
+    } else if (plan.vector) {
+      std::memset(shadow.last_wmma_result, 0, sizeof shadow.last_wmma_result);
+    }
+  }
+  if (shadow.checks & kCheckUninitialised) propagate(w, i, plan);
+  if (plan.counters && (shadow.checks & (kCheckWaits | kCheckRaces))) start_operation(shadow, plan);
+  if (plan.invalidate && (shadow.checks & kCheckRaces)) after_invalidate(shadow, plan.invalidate == 1);
+}
+
+void check_scalar_load(Wave& w, const Inst& i, u64 address, u32 bytes) {
+  u64 addresses[kLanes];
+  addresses[0] = address;
+  if (!(w.shadow->checks & kCheckRaces)) return;
+  check_global(w, i, {Access::load, 1u, addresses, bytes, 0, false, false});
+}
+
+void report_finding(Wave& w, const Inst& i, int lane, const std::string& message) {
+  LaunchShadow& launch = *w.shadow->launch;
+  if (!launch.collect) trap(w, i, Fault::check, lane, message);
+  const std::string key = std::to_string(i.info->address) + message.substr(0, message.find(':'));
+  {
+    const std::lock_guard lock(launch.mutex);
+    if (!launch.seen.insert(key).second) return;
+  }
+  const std::string text = describe_trap(w, i, lane, message);
+  const std::lock_guard lock(launch.mutex);
+  launch.findings.push_back(text);
+}
+
+}  // namespace rdna

@@ -1,0 +1,150 @@
+// The state behind the checks. Registers and LDS carry byte-wise taint ("undefined"); memory accesses carry stamps.
+#pragma once
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "check/check.hpp"
+#include "check/plan.hpp"
+
+namespace rdna {
+
+// Which wave accessed memory, and when by that wave's own clock.
+struct Stamp {
+  u32 wave = 0;  // launch-wide number, from 1; 0: nobody
+  u32 clock : 27 = 0;
+  u32 atomic : 1 = 0;
+  u32 byte_mask : 4 = 0;  // bytes of the dword
+};
+
+// What a wave knows of the others: their accesses up to that clock happened before.
+class VectorClock {
+ public:
+  u32 of(u32 wave) const;
+  void raise(u32 wave, u32 clock);
+  void join(const VectorClock& other);
+  void clear() { entries_.clear(); }
+  bool empty() const { return entries_.empty(); }
+
+ private:
+  std::vector<std::pair<u32, u32>> entries_;  // sorted by wave
+};
+
+struct GlobalDword {
+  Stamp write;
+  Stamp reads[2];
+};
+
+constexpr u32 kShards = 64;
+
+struct GlobalShard {
+  std::mutex mutex;
+  std::unordered_map<u64, std::unique_ptr<GlobalDword[]>> pages;  // by address / 4096
+};
+
+struct LaunchShadow {
+  u32 checks = 0;
+  bool collect = false;
+  const CheckPlan* plan = nullptr;
+  const Inst* insts = nullptr;
+  std::atomic<u32> next_wave{1};
+  std::array<GlobalShard, kShards> global;
+  std::mutex mutex;  // of what follows
+  std::unordered_map<u64, VectorClock> published;  // by address of the atomic
+  std::unordered_map<u32, VectorClock> known_by;   // of every wave at its last synchronisation
+  std::vector<std::string> findings;
+  std::unordered_set<std::string> seen;  // one finding per instruction and kind
+};
+
+struct LdsDword {
+  u32 write_epoch = 0;  // epochs count from 1
+  u32 read_epoch = 0;
+  u32 readers = 0;      // mask of waves in read_epoch
+  u8 writer = 0;
+  u8 write_bytes = 0;
+  u8 read_bytes = 0;
+  bool atomic = false;
+  u8 undefined = 0xf;
+};
+
+struct WorkgroupShadow {
+  LaunchShadow* launch = nullptr;
+  u32 epoch = 1;
+  std::vector<LdsDword> lds;
+  std::vector<Wave*> waves;          // null once ended
+  std::vector<u32> barriers;         // passed by each wave
+};
+
+enum CounterBit : u8 { kVmcnt = 1, kLgkmcnt = 2, kVscnt = 4 };
+
+// One memory operation that the wave has not waited for.
+struct Outstanding {
+  u8 counters = 0;
+  bool out_of_order = false;  // SMEM and FLAT return in any order
+  u64 vgprs[4] = {};          // destination registers
+  u64 sgprs[2] = {};
+  Access access = Access::load;
+  bool in_lds = false;
+  u8 parts = 0;               // 2addr forms have two
+  u32 lanes[2] = {};
+  u32 bytes = 0;
+  u64 addresses[2][kLanes];
+};
+
+constexpr u32 kOutstanding = 64;  // the counters are 6 bits wide: the oldest operation has ended once 64 others follow
+
+class Queue {
+ public:
+  u32 size() const { return size_; }
+  Outstanding& at(u32 i) { return ring_[(head_ + i) % kOutstanding]; }
+  Outstanding& push();
+  void pop() { head_ = (head_ + 1) % kOutstanding, --size_; }
+  void erase_if_done(u8 counter);
+
+ private:
+  std::array<Outstanding, kOutstanding> ring_;
+  u32 head_ = 0, size_ = 0;
+};
+
+struct WaveShadow {
+  WorkgroupShadow* group = nullptr;
+  LaunchShadow* launch = nullptr;
+  const CheckPlan* plan = nullptr;
+  u32 checks = 0;
+  u32 id = 0;                          // launch-wide
+  u32 clock = 1;
+  VectorClock known;
+  VectorClock acquired;                // read from atomics, not yet behind an invalidate
+  bool gl1_invalidated = false;
+  u32 vector_taint[kSourceRows][4] = {};  // [register][byte]: mask of lanes
+  u32 scalar_taint[256] = {};             // mask of bits
+  u64 tainted_v[4] = {};                  // registers with any taint
+  u64 tainted_s[2] = {};
+  bool scc_tainted = true;
+  u64 pending_v[4] = {}, pending_s[2] = {};
+  Queue queue;
+  u64 last_wmma_result[4] = {};           // registers of the WMMA that ran just before
+  u64 cached_page = ~0ull;
+  GlobalDword* cached_dwords = nullptr;
+};
+
+// Waits (waits.cpp).
+void apply_wait(WaveShadow&, const WaitLimit&);
+void check_pending(Wave&, const Inst&, const InstPlan&);
+void start_operation(WaveShadow&, const InstPlan&);
+void note_access(WaveShadow&, const LaneAccess&, bool in_lds);
+
+// Taint (taint.cpp).
+void propagate(Wave&, const Inst&, const InstPlan&);
+void check_address_taint(Wave&, const Inst&, const Operand&, u32 lanes);
+void update_tainted(WaveShadow&, u32 vgpr);
+
+// Races (races.cpp).
+void publish(Wave&, u64 address);
+void after_invalidate(WaveShadow&, bool gl1);
+void restamp_outstanding(WaveShadow&, u32 old_clock, u32 old_epoch);
+
+}  // namespace rdna

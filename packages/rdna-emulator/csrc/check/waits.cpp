@@ -1,0 +1,108 @@
+// Missing waits: a queue of outstanding operations with their destination registers.
+#include "check/shadow.hpp"
+
+namespace rdna {
+
+Outstanding& Queue::push() {
+  if (size_ == kOutstanding) pop();
+  Outstanding& entry = at(size_++);
+  entry.parts = 0;
+  entry.in_lds = false;
+  return entry;
+}
+
+namespace {
+
+bool overlaps(const u64* a, const u64* b, int words) {
+  u64 common = 0;
+  for (int k = 0; k < words; ++k) common |= a[k] & b[k];
+  return common != 0;
+}
+
+int first_common(const u64* a, const u64* b, int words) {
+  for (int k = 0; k < words; ++k)
+    if (const u64 common = a[k] & b[k]) return 64 * k + __builtin_ctzll(common);
+  return -1;
+}
+
+// Keeps the newest `limit` operations of one counter outstanding.
+void retire(Queue& queue, u8 counter, u32 limit) {
+  u32 outstanding = 0;
+  bool in_order = true;
+  for (u32 k = 0; k < queue.size(); ++k) {
+    const Outstanding& entry = queue.at(k);
+    if (!(entry.counters & counter)) continue;
+    ++outstanding;
+    if (counter == kLgkmcnt && entry.out_of_order) in_order = false;
+  }
+  if (limit > 0 && !in_order) return;  // which of them have returned is unknown
+  for (u32 k = 0; k < queue.size() && outstanding > limit; ++k) {
+    Outstanding& entry = queue.at(k);
+    if (!(entry.counters & counter)) continue;
+    entry.counters &= ~counter;
+    --outstanding;
+  }
+}
+
+}  // namespace
+
+void apply_wait(WaveShadow& shadow, const WaitLimit& limit) {
+  Queue& queue = shadow.queue;
+  if (limit.vm != 0xff) retire(queue, kVmcnt, limit.vm);
+  if (limit.lgkm != 0xff) retire(queue, kLgkmcnt, limit.lgkm);
+  if (limit.vs != 0xff) retire(queue, kVscnt, limit.vs);
+  while (queue.size() && queue.at(0).counters == 0) queue.pop();
+  u64 vgprs[4] = {}, sgprs[2] = {};
+  for (u32 k = 0; k < queue.size(); ++k) {
+    const Outstanding& entry = queue.at(k);
+    if (entry.counters == 0) continue;
+    for (int word = 0; word < 4; ++word) vgprs[word] |= entry.vgprs[word];
+    for (int word = 0; word < 2; ++word) sgprs[word] |= entry.sgprs[word];
+  }
+  std::memcpy(shadow.pending_v, vgprs, sizeof vgprs);
+  std::memcpy(shadow.pending_s, sgprs, sizeof sgprs);
+}
+
+void check_pending(Wave& w, const Inst& i, const InstPlan& plan) {
+  const WaveShadow& shadow = *w.shadow;
+  // A load may follow an outstanding load into the same register: loads of one counter return in order.
+  const bool written = !plan.in_order_load;
+  if (overlaps(plan.reads_v, shadow.pending_v, 4) || (written && overlaps(plan.writes_v, shadow.pending_v, 4))) {
+    int reg = first_common(plan.reads_v, shadow.pending_v, 4);
+    const char* what = "reads";
+    if (reg < 0) reg = first_common(plan.writes_v, shadow.pending_v, 4), what = "overwrites";
+    report_finding(w, i, -1, std::string("missing wait: ") + what + " v" + std::to_string(reg) +
+                                 " while the load into it is outstanding");
+  }
+  if (overlaps(plan.reads_s, shadow.pending_s, 2) || overlaps(plan.writes_s, shadow.pending_s, 2)) {
+    int reg = first_common(plan.reads_s, shadow.pending_s, 2);
+    const char* what = "reads";
+    if (reg < 0) reg = first_common(plan.writes_s, shadow.pending_s, 2), what = "overwrites";
+    report_finding(w, i, -1, std::string("missing wait: ") + what + " s" + std::to_string(reg) +
+                                 " while the scalar load into it is outstanding");
+  }
+}
+
+void start_operation(WaveShadow& shadow, const InstPlan& plan) {
+  Outstanding& entry = shadow.queue.push();
+  entry.counters = plan.counters;
+  entry.out_of_order = plan.out_of_order;
+  std::memcpy(entry.vgprs, plan.writes_v, sizeof entry.vgprs);
+  std::memcpy(entry.sgprs, plan.writes_s, sizeof entry.sgprs);
+  for (int word = 0; word < 4; ++word) shadow.pending_v[word] |= plan.writes_v[word];
+  for (int word = 0; word < 2; ++word) shadow.pending_s[word] |= plan.writes_s[word];
+}
+
+void note_access(WaveShadow& shadow, const LaneAccess& access, bool in_lds) {
+  if (shadow.queue.size() == 0) return;
+  Outstanding& entry = shadow.queue.at(shadow.queue.size() - 1);
+  if (entry.parts == 2) return;
+  entry.in_lds = in_lds;
+  entry.access = access.access;
+  entry.bytes = access.bytes;
+  entry.lanes[entry.parts] = access.lanes;
+  std::memcpy(entry.addresses[entry.parts], access.addresses, sizeof entry.addresses[0]);
+  ++entry.parts;
+}
+
+}  // namespace rdna
