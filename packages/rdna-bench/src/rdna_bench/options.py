@@ -1,0 +1,77 @@
+"""Command-line values: parsed and refused in one place, before any work begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rdna_registry import as_dtype, as_target
+
+#: What the emulator can check on top of memory safety, which it always checks.
+CHECKS = ("waits", "uninitialised", "bounds", "races", "collisions", "barriers", "spin")
+
+
+def _target(value: str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return as_target(value).name
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _dtype(value: str) -> str:
+    try:
+        return as_dtype(value).name
+    except ValueError as error:
+        raise typer.BadParameter(f"dtype is {value!r}; it must be fp16 or bf16") from error
+
+
+def _page_size(value: int) -> int:
+    if value < 16 or value % 16:
+        raise typer.BadParameter(f"page size is {value}; it must be a multiple of 16, at least 16")
+    return value
+
+
+def _checks(value: str) -> str:
+    parse_checks(value)
+    return value
+
+
+def parse_checks(value: str) -> tuple[str, ...]:
+    """Names of the emulator's checks from ``"none"``, ``"all"`` or names joined by commas.
+
+    Raises:
+        typer.BadParameter: a name is not known.
+    """
+    if value == "none":
+        return ()
+    if value == "all":
+        return CHECKS
+    names = tuple(name.strip() for name in value.split(","))
+    for name in names:
+        if name not in CHECKS:
+            raise typer.BadParameter(f"unknown check {name!r}; use none, all, or some of {', '.join(CHECKS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def _model(value: Path | None) -> Path | None:
+    if value is not None and not value.is_file():
+        raise typer.BadParameter(f"no model file {value}: name a GGUF file")
+    return value
+
+
+Target = Annotated[str, typer.Option(callback=_target, help="GPU whose machine code runs.")]
+OptionalTarget = Annotated[str | None, typer.Option(callback=_target, help="Only builds for this GPU.")]
+Dtype = Annotated[str, typer.Option(callback=_dtype, help="Element type of queries and cache: fp16 or bf16.")]
+PageSize = Annotated[int, typer.Option(callback=_page_size, help="Tokens of a cache page, a multiple of 16.")]
+Checks = Annotated[
+    str, typer.Option(callback=_checks, help=f"none, all, or names joined by commas: {', '.join(CHECKS)}.")
+]
+Verify = Annotated[bool, typer.Option("--verify", help="Compare with float64 NumPy; exit 1 on a difference.")]
+Seed = Annotated[int, typer.Option(min=0, help="Orders the cache's pages and draws random inputs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Model = Annotated[
+    Path | None, typer.Option(callback=_model, help="A GGUF file of the llama architecture; SmolLM2-135M by default.")
+]

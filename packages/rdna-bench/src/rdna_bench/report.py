@@ -1,0 +1,130 @@
+"""Results as a person reads them: rich tables of what a run did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rdna_kernels import BuildRecord
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from rdna_bench.attention import Comparison
+from rdna_bench.model_run import ModelRun
+from rdna_bench.synthetic import DecodeRun
+from rdna_bench.traffic import Tally
+
+
+def quantity(value: float) -> str:
+    """``value`` with three digits and a k, M or G: 12345678 is "12.3 M"."""
+    for limit, divisor, suffix in ((1e9, 1e9, " G"), (1e6, 1e6, " M"), (1e4, 1e3, " k")):
+        if value >= limit:
+            return f"{value / divisor:.3g}{suffix}"
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def generate_table(run: ModelRun) -> Table:
+    """Summary of a model run."""
+    options, greedy = run.options, run.run
+    table = _summary()
+    table.add_row("model", f"{escape(run.file.name)}, {options.dtype} cache in pages of {options.page_size}")
+    _add_where(table, options.target, options.checks)
+    table.add_row("prompt", f"{len(run.prompt_tokens)} tokens in {greedy.prompt_seconds:.2f} s")
+    table.add_row(
+        "answer", f"{len(greedy.tokens)} tokens, {greedy.tokens_per_second:.1f} tokens/s, up to the {greedy.finish}"
+    )
+    _add_tally(table, run.tally)
+    if run.comparison is not None:
+        _add_comparison(table, run.comparison)
+    if run.tokens is not None:
+        if run.tokens.equal:
+            table.add_row("tokens", f"all {len(greedy.tokens)} equal to a run on NumPy attention")
+        else:
+            table.add_row(
+                "tokens",
+                f"[red]differ[/red] from a run on NumPy attention from token {run.tokens.first_difference} on, where "
+                f"its two best logits are {run.tokens.margin:.3g} apart; it answers: {escape(run.tokens.numpy_text)}",
+            )
+    return table
+
+
+def decode_table(run: DecodeRun) -> Table:
+    """Summary of a synthetic decode call."""
+    shape = run.shape
+    table = _summary()
+    table.add_row(
+        "shape",
+        f"{shape.num_seqs} x {shape.context} tokens, {shape.max_query_len} new; {shape.num_q_heads} q heads on "
+        f"{shape.num_kv_heads} kv heads of {shape.head_size}; {shape.dtype}, pages of {shape.page_size}, "
+        + (f"window {shape.window}" if shape.window else "no window"),
+    )
+    _add_where(table, run.target, run.checks)
+    _add_tally(table, run.tally)
+    if run.comparison is not None:
+        _add_comparison(table, run.comparison)
+    return table
+
+
+def builds_table(records: Iterable[BuildRecord]) -> Table:
+    """The manifest, a build a row."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("build", no_wrap=True)
+    table.add_column("target", no_wrap=True)
+    for heading in ("VGPR", "SGPR", "LDS", "scratch", "spills", "waves/SIMD", "code"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for record in records:
+        table.add_row(
+            record.name,
+            record.target,
+            *(str(number) for number in _resources(record)),
+        )
+    return table
+
+
+def _resources(record: BuildRecord) -> Sequence[int]:
+    return (
+        record.vgpr,
+        record.sgpr,
+        record.lds_bytes,
+        record.scratch_bytes,
+        record.vgpr_spills + record.sgpr_spills,
+        record.waves_per_simd,
+        record.code_bytes,
+    )
+
+
+def _summary() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _add_where(table: Table, target: str, checks: Sequence[str]) -> None:
+    table.add_row("target", f"{target} machine code on the emulated executor, checks: {', '.join(checks) or 'none'}")
+
+
+def _add_tally(table: Table, tally: Tally) -> None:
+    for index, (name, launches) in enumerate(sorted(tally.builds.items())):
+        table.add_row("" if index else "builds", f"{name}, {launches} launches, {escape(tally.provenance[name])}")
+    rate = tally.wave_instructions / tally.seconds if tally.seconds else 0.0
+    table.add_row("launches", f"{tally.launches} of {tally.workgroups} workgroups, {tally.seconds:.2f} s in all")
+    table.add_row(
+        "instructions",
+        f"{quantity(tally.wave_instructions)} wave-instructions, {quantity(rate)}/s; {quantity(tally.wmma)} WMMA",
+    )
+    ratio = tally.bytes_touched / tally.bytes_needed if tally.bytes_needed else 0.0
+    table.add_row(
+        "memory",
+        f"{quantity(tally.bytes_touched)}B touched of {quantity(tally.bytes_needed)}B needed ({ratio:.3f}); "
+        f"partials, counters and lengths {quantity(tally.bytes_scratch)}B",
+    )
+
+
+def _add_comparison(table: Table, comparison: Comparison) -> None:
+    verdict = "within" if comparison.passed else "[red]over[/red]"
+    table.add_row(
+        "attention",
+        f"{comparison.calls} outputs against float64 NumPy: worst relative error {comparison.worst_error:.2e}, "
+        f"{verdict} the {comparison.dtype} tolerance of {comparison.tolerance:.0e} ({comparison.worst_call})",
+    )
