@@ -1,0 +1,127 @@
+"""The built code objects: which builds exist for which target, and their bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rdna_kernels.errors import MissingBuildError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class BuildRecord:
+    """One built code object: its configuration and what the compiler spent on it.
+
+    Registers are per wave (VGPR of 32 lanes x 4 bytes), LDS and scratch in bytes (a workgroup's, a lane's), code in
+    bytes.
+    """
+
+    name: str
+    operation: str
+    configuration: Mapping[str, Any]
+    target: str
+    vgpr: int
+    sgpr: int
+    lds_bytes: int
+    scratch_bytes: int
+    vgpr_spills: int
+    sgpr_spills: int
+    waves_per_simd: int
+    code_bytes: int
+    compiler: str
+
+
+class Catalogue:
+    """The code objects under one folder: `manifest.json` and `<target>/<build name>.hsaco`.
+
+    `Catalogue.installed()` is the one that the package brings. Another folder of the same form (builds of your own, of
+    a changed source, for a target that is not installed) can be given to an executor:
+    `EmulatedExecutor(catalogue=...)`.
+    """
+
+    def __init__(self, folder: Path | Traversable) -> None:
+        self.folder = folder
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def installed() -> Catalogue:
+        """The catalogue of the code objects that are installed with this package."""
+        return Catalogue(files("rdna_kernels") / "_objects")
+
+    @cached_property
+    def compiler(self) -> str:
+        """The compiler that built the objects, as the manifest names it."""
+        return str(self._manifest["compiler"])
+
+    @cached_property
+    def records(self) -> tuple[BuildRecord, ...]:
+        """Every build of the manifest, in its order."""
+        return tuple(BuildRecord(**entry) for entry in self._manifest["builds"])
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that have at least one build, sorted."""
+        return tuple(sorted({record.target for record in self.records}))
+
+    @property
+    def built_targets(self) -> str:
+        """The targets for a message: their names, or "none" where nothing is built."""
+        try:
+            return ", ".join(self.targets) or "none"
+        except MissingBuildError:
+            return "none"
+
+    def record(self, name: str, target: str) -> BuildRecord:
+        """The record of a build for a target; MissingBuildError, with what there is, when it does not exist."""
+        try:
+            return self._by_key[name, target]
+        except KeyError:
+            raise MissingBuildError(self._missing(name, target)) from None
+
+    def code(self, name: str, target: str) -> bytes:
+        """The code object (an ELF file's bytes) of a build for a target; MissingBuildError when it does not exist."""
+        self.record(name, target)
+        file = self.folder / target / f"{name}.hsaco"
+        try:
+            return file.read_bytes()
+        except OSError as error:
+            raise MissingBuildError(
+                f"{name} is in the manifest of {self.folder}, but {file} cannot be read ({error}): build again with "
+                "`uv sync --reinstall-package rdna-kernels`, or install the rdna-kernels wheel again"
+            ) from error
+
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        file = self.folder / MANIFEST
+        try:
+            manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise MissingBuildError(
+                f"there are no built kernels: {file} cannot be read ({error}); in a checkout `uv sync` builds them, "
+                "elsewhere install the rdna-kernels wheel"
+            ) from error
+        return manifest
+
+    @cached_property
+    def _by_key(self) -> dict[tuple[str, str], BuildRecord]:
+        return {(record.name, record.target): record for record in self.records}
+
+    def _missing(self, name: str, target: str) -> str:
+        if target not in self.targets:
+            return f"no kernel is built for {target}; built targets: {self.built_targets} ({self.folder})"
+        same = sorted(record.name for record in self.records if record.target == target)
+        return (
+            f"{name} is not built for {target}; {len(same)} builds are, among them {', '.join(same[:4])} "
+            f"({self.folder}). "
+            "`rdna-bench builds` lists them; a checkout builds what rdna_registry.builds() lists with `uv sync`"
+        )

@@ -1,0 +1,198 @@
+"""The decode operator: attention of 1 to 8 query tokens a sequence over a paged KV cache."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from rdna_registry import KernelVariant
+
+from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
+from rdna_kernels.decode_call import DecodeCall, decode_call
+from rdna_kernels.decode_values import check_values
+from rdna_kernels.errors import ArgumentError, UnsupportedError
+from rdna_kernels.executors import Executor, executor_for, require_reachable
+from rdna_kernels.layout import ALIGNMENT, Placed, require_no_overlap
+from rdna_kernels.packing import Packer
+from rdna_kernels.record import LaunchRecord
+from rdna_kernels.scratch import Scratch
+from rdna_kernels.scratch_check import check_scratch
+
+_PACKER = Packer(DECODE_ARGUMENTS)
+_LOG2_E = math.log2(math.e)
+
+
+def decode_attention(
+    q: Any,
+    kv_cache: Any,
+    block_table: Any,
+    seq_lens: Any,
+    *,
+    max_query_len: int = 1,
+    scale: float | None = None,
+    window: int = 0,
+    sinks: Any = None,
+    softcap: float = 0.0,
+    alibi_slopes: Any = None,
+    plan: Any = None,
+    out: Any = None,
+    lse: Any = None,
+    scratch: Sequence[Any] | None = None,
+    variant: KernelVariant | None = None,
+    executor: Executor | None = None,
+    report: list[LaunchRecord] | None = None,
+) -> Any:
+    """Attention of `max_query_len` new tokens a sequence over a paged KV cache; returns `out`.
+
+    q: fp16 or bf16 `[num_seqs * max_query_len, num_q_heads, head_size]`, sequence by sequence.
+    kv_cache: same dtype, `[num_pages, num_kv_heads, page_size, 2 * head_size]`, K then V in a row. Block, head and
+        token strides are free: views of HND and of NHD caches both serve.
+    block_table: int32 `[num_seqs, columns]`, the pages of each sequence in order; at least ceil(seq_len / page_size)
+        columns, and what stands past that is never looked at.
+    seq_lens: int32 `[num_seqs]`, tokens of each sequence, the new ones included.
+    max_query_len: M, 1 to 8. Token t of a sequence of S tokens stands at position S - M + t and sees no key past it.
+    scale: of the scores, by default 1 / sqrt(head_size). window: a token sees the last `window` keys, itself included;
+        0 is no window.
+    out: like q, by default new. scratch: `(partial_acc, partial_max, partial_sum, counters)` as
+        `rdna_registry.make_scratch` makes it, by default from the executor's pool.
+    variant: an entry of the registry that overrides its choice. executor: where to run, by default where the arrays
+        live (NumPy: emulated). report: a list to which a LaunchRecord is appended.
+    sinks, softcap, alibi_slopes, plan and lse are not served yet and refused.
+
+    Bases and strides of q, kv_cache and out are multiples of 16 bytes and the last dimension is dense; strides may not
+    overlap, and out may share no memory with an input. Rows at a position below 0, so all rows of a sequence of length
+    0, are zero. Everything is checked before anything is written: ArgumentError, UnsupportedError, MissingBuildError or
+    ExecutorError.
+    """
+    if sinks is not None or softcap or alibi_slopes is not None or plan is not None or lse is not None:
+        _refuse(softcap, sinks=sinks, alibi_slopes=alibi_slopes, plan=plan, lse=lse)
+    arrays = {"q": q, "kv_cache": kv_cache, "block_table": block_table, "seq_lens": seq_lens}
+    if out is not None:
+        arrays["out"] = out
+    if executor is None:
+        executor = executor_for(arrays)
+    else:
+        _require_executor(executor)
+        require_reachable(executor, arrays)
+    layout, address = executor.layout, executor.address
+    call = decode_call(
+        layout(q),
+        layout(kv_cache),
+        layout(block_table),
+        layout(seq_lens),
+        None if out is None else layout(out),
+        _integer("max_query_len", max_query_len),
+        _integer("window", window),
+        variant,
+    )
+    scale = call.default_scale if scale is None else _scale(scale)
+    addresses = {name: address(array) for name, array in arrays.items()}
+    _check_places(executor, arrays, addresses)
+    lengths, table = executor.host_values(seq_lens), executor.host_values(block_table)
+    if lengths is not None and table is not None:
+        check_values(lengths, table, call.page_size, call.num_pages)
+    if scratch is not None:
+        given = check_scratch(executor, scratch, call.need, [_placed(executor, *item) for item in arrays.items()])
+    function = executor.build_function(call.build_name)
+
+    if out is None:
+        out = arrays["out"] = executor.empty(call.out_shape, q.dtype)
+        addresses["out"] = address(out)
+    if not call.workgroups:
+        return out
+    lent = executor.scratch.lend(call.need) if scratch is None else contextlib.nullcontext(given)
+    with lent as memory:
+        counts = _launch(executor, function, call, scale, arrays, addresses, memory)
+    if report is not None:
+        report.append(
+            LaunchRecord(
+                "decode", call.build_name, executor.target, executor.name, call.workgroups, counts, call.provenance
+            )
+        )
+    return out
+
+
+def _launch(
+    executor: Executor,
+    function: Any,
+    call: DecodeCall,
+    scale: float,
+    arrays: dict[str, Any],
+    addresses: dict[str, int],
+    scratch: Scratch,
+) -> Any:
+    address = executor.address
+    values: dict[str, int | float] = {
+        **call.constants,
+        **addresses,
+        "partial_acc": address(scratch.partial_acc),
+        "partial_max": address(scratch.partial_max),
+        "partial_sum": address(scratch.partial_sum),
+        "counters": address(scratch.counters),
+        "scale_log2": scale * _LOG2_E,
+    }
+    memory = [
+        *arrays.items(),
+        ("partials", scratch.partial_acc),
+        ("partials", scratch.partial_max),
+        ("partials", scratch.partial_sum),
+        ("counters", scratch.counters),
+    ]
+    return executor.launch(function, call.grid, call.block, _PACKER.pack(values), memory)
+
+
+def _refuse(softcap: float, **features: Any) -> None:
+    names = [name for name, value in features.items() if value is not None] + ["softcap"] * bool(softcap)
+    raise UnsupportedError(
+        f"{', '.join(names)} given; decode_attention has no kernel for it yet. Leave it at its default; served are "
+        "scale, "
+        "window, max_query_len 1 to 8, out, scratch, variant"
+    )
+
+
+def _require_executor(executor: Any) -> None:
+    if not isinstance(executor, Executor):
+        raise ArgumentError(
+            f"executor is {executor!r}; it must be an Executor, such as rdna_kernels.EmulatedExecutor()"
+        )
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} is {value!r}; it must be an integer") from None
+
+
+def _scale(scale: Any) -> float:
+    try:
+        value = float(scale)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"scale is {scale!r}; it must be a number") from None
+    if not (math.isfinite(value) and value > 0.0):
+        raise ArgumentError(f"scale is {value}; it must be finite and above 0")
+    return value
+
+
+def _placed(executor: Executor, name: str, array: Any) -> Placed:
+    return Placed(name, executor.address(array), executor.layout(array), array.dtype.itemsize)
+
+
+def _check_places(executor: Executor, arrays: dict[str, Any], addresses: dict[str, int]) -> None:
+    for name in ("q", "kv_cache", "out"):
+        place = addresses.get(name, 0)
+        if place % ALIGNMENT:
+            raise ArgumentError(
+                f"{name} begins at address {place:#x}; it must be a multiple of {ALIGNMENT} bytes: pass an aligned copy"
+            )
+    for name in ("block_table", "seq_lens"):
+        if addresses[name] % 4:
+            raise ArgumentError(f"{name} begins at address {addresses[name]:#x}; int32 needs a multiple of 4 bytes")
+    if "out" in arrays:
+        if not executor.writable(arrays["out"]):
+            raise ArgumentError("out is read-only; pass a writable array")
+        placed = [_placed(executor, *item) for item in arrays.items()]
+        require_no_overlap(placed[-1:], placed[:-1])

@@ -1,0 +1,227 @@
+"""A decode call worked out from layouts alone: checks, registry entry, build, grid and the arguments that never change.
+
+Everything here depends on shapes, strides, dtypes and knobs, not on addresses or values; so it is cached by them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rdna_registry import MAX_GQA, MAX_QUERY_LEN, SERVED_HEAD_SIZES, DType, KernelVariant, as_dtype, provenance, select
+
+from rdna_kernels.errors import ArgumentError
+from rdna_kernels.layout import (
+    Layout,
+    dtype_name,
+    element_strides,
+    require_aligned_strides,
+    require_apart,
+    require_dense_last,
+    require_dtype,
+    require_shape,
+)
+from rdna_kernels.scratch import ScratchNeed
+
+PAGE_MULTIPLE = 16
+_INT32_MAX = 2**31 - 1
+_HND = 1
+
+
+@dataclass(frozen=True)
+class DecodeCall:
+    """What a call of these layouts launches.
+
+    `grid` counts workgroups, `block` threads; `constants` are the kernel arguments that depend on layouts and knobs
+    only; `default_scale` is 1 / sqrt(head_size).
+    """
+
+    variant: KernelVariant
+    build_name: str
+    provenance: str
+    grid: tuple[int, int, int]
+    block: int
+    need: ScratchNeed
+    constants: Mapping[str, int]
+    out_shape: tuple[int, int, int]
+    num_pages: int
+    page_size: int
+    default_scale: float
+
+    @property
+    def workgroups(self) -> int:
+        """Workgroups of the grid."""
+        return math.prod(self.grid)
+
+
+@lru_cache(maxsize=4096)
+def decode_call(
+    q: Layout,
+    kv_cache: Layout,
+    block_table: Layout,
+    seq_lens: Layout,
+    out: Layout | None,
+    max_query_len: int,
+    window: int,
+    variant: KernelVariant | None,
+) -> DecodeCall:
+    """Check the layouts of a decode call and work out its launch; cached, and errors are not.
+
+    Shapes: q and out `[num_seqs * max_query_len, num_q_heads, head_size]`, kv_cache
+    `[num_pages, num_kv_heads, page_size, 2 * head_size]`, block_table int32 `[num_seqs, columns]`, seq_lens int32
+    `[num_seqs]`. ArgumentError for whatever is not allowed.
+    """
+    if not 1 <= max_query_len <= MAX_QUERY_LEN:
+        raise ArgumentError(
+            f"max_query_len is {max_query_len}; decode serves 1 to {MAX_QUERY_LEN} query tokens a sequence: split a "
+            "longer "
+            "query into chunks"
+        )
+    if not 0 <= window <= _INT32_MAX:
+        raise ArgumentError(f"window is {window}; it is a number of keys, 0 (no window) to {_INT32_MAX}")
+    require_shape("q", q, (None, None, None), "[num_seqs * max_query_len, num_q_heads, head_size]")
+    require_shape("kv_cache", kv_cache, (None, None, None, None), "[num_pages, num_kv_heads, page_size, 2 * head_size]")
+    require_shape("seq_lens", seq_lens, (None,), "[num_seqs]")
+    rows, num_q_heads, head_size = q[0]
+    num_pages, num_kv_heads, page_size, kv_row = kv_cache[0]
+    (num_seqs,) = seq_lens[0]
+    require_shape("block_table", block_table, (num_seqs, None), "[num_seqs, columns]")
+    dtype = _element_type(q)
+    require_dtype("kv_cache", kv_cache, dtype.value)
+    require_dtype("block_table", block_table, "int32")
+    require_dtype("seq_lens", seq_lens, "int32")
+    if head_size not in SERVED_HEAD_SIZES:
+        raise ArgumentError(f"q has head size {head_size}; served are {', '.join(map(str, SERVED_HEAD_SIZES))}")
+    if kv_row != 2 * head_size:
+        raise ArgumentError(
+            f"kv_cache has rows of {kv_row} elements; K and V of head size {head_size} (from q) make 2 * {head_size}"
+        )
+    if page_size < 1 or page_size % PAGE_MULTIPLE:
+        raise ArgumentError(f"kv_cache has pages of {page_size} tokens; a page must be a multiple of {PAGE_MULTIPLE}")
+    _require_heads(num_q_heads, num_kv_heads)
+    if rows != num_seqs * max_query_len:
+        raise ArgumentError(
+            f"q has {rows} rows; {num_seqs} sequences (from seq_lens) with max_query_len {max_query_len} make "
+            f"{num_seqs * max_query_len}"
+        )
+    _require_int32("the number of sequences times kv heads times 16", num_seqs * num_kv_heads * 16)
+    if out is not None:
+        require_shape("out", out, (rows, num_q_heads, head_size), "[num_seqs * max_query_len, num_q_heads, head_size]")
+        require_dtype("out", out, dtype.value)
+    else:
+        item = dtype.itemsize
+        out = (q[0], (num_q_heads * head_size * item, head_size * item, item), q[2])
+    for name, layout in (("q", q), ("kv_cache", kv_cache), ("out", out)):
+        require_dense_last(name, layout, dtype.itemsize)
+        require_aligned_strides(name, layout)
+        require_apart(name, layout, dtype.itemsize)
+    for name, layout in (("block_table", block_table), ("seq_lens", seq_lens)):
+        require_dense_last(name, layout, 4)
+        require_apart(name, layout, 4)
+
+    chosen = _entry(
+        variant, num_q_heads, num_kv_heads, head_size, max_query_len, page_size, window, dtype, num_seqs > 1
+    )
+    q_token, q_head, _ = element_strides(q, dtype.itemsize)
+    out_token, out_head, _ = element_strides(out, dtype.itemsize)
+    kv_block, kv_head, kv_token, _ = element_strides(kv_cache, dtype.itemsize)
+    (partial_rows, width), _, counters = chosen.scratch_shapes()
+    return DecodeCall(
+        variant=chosen,
+        build_name=chosen.build.name,
+        provenance=provenance(chosen),
+        grid=(chosen.max_segments, num_kv_heads * chosen.row_groups, num_seqs),
+        block=chosen.waves * 32,
+        need=ScratchNeed(num_seqs * partial_rows, width, num_seqs * counters),
+        constants={
+            "q_stride_token": q_token,
+            "q_stride_head": q_head,
+            "out_stride_token": out_token,
+            "out_stride_head": out_head,
+            "kv_stride_block": kv_block,
+            "kv_stride_head": kv_head,
+            "kv_stride_token": kv_token,
+            "block_table_stride": element_strides(block_table, 4)[0],
+            "num_seqs": num_seqs,
+            "num_kv_heads": num_kv_heads,
+            "gqa": num_q_heads // num_kv_heads,
+            "max_query_len": max_query_len,
+            "page_size": page_size,
+            "window": window,
+            "row_groups": chosen.row_groups,
+            "max_segments": chosen.max_segments,
+            "min_segment_blocks": chosen.min_segment_blocks,
+        },
+        out_shape=(rows, num_q_heads, head_size),
+        num_pages=num_pages,
+        page_size=page_size,
+        default_scale=1.0 / math.sqrt(head_size),
+    )
+
+
+def _element_type(q: Layout) -> DType:
+    try:
+        dtype = as_dtype(q[2])
+    except ValueError:
+        raise ArgumentError(
+            f"q has dtype {dtype_name(q[2])}; decode serves float16 and bfloat16 (NumPy: ml_dtypes.bfloat16)"
+        ) from None
+    require_dtype("q", q, dtype.value)
+    return dtype
+
+
+def _require_heads(num_q_heads: int, num_kv_heads: int) -> None:
+    if num_kv_heads < 1 or num_q_heads < 1 or num_q_heads % num_kv_heads:
+        raise ArgumentError(
+            f"q has {num_q_heads} heads and kv_cache {num_kv_heads}; the query heads must be a multiple of the kv heads"
+        )
+    gqa = num_q_heads // num_kv_heads
+    if gqa > MAX_GQA:
+        raise ArgumentError(
+            f"{gqa} query heads share a kv head ({num_q_heads} over {num_kv_heads}); served are 1 to {MAX_GQA}"
+        )
+
+
+def _require_int32(what: str, value: int) -> None:
+    if value > _INT32_MAX:
+        raise ArgumentError(
+            f"{what} is {value}; it must fit into 32 bits (at most {_INT32_MAX}): call for parts of the batch"
+        )
+
+
+def _entry(
+    variant: KernelVariant | None,
+    num_q_heads: int,
+    num_kv_heads: int,
+    head_size: int,
+    max_query_len: int,
+    page_size: int,
+    window: int,
+    dtype: DType,
+    batch: bool,
+) -> KernelVariant:
+    if variant is None:
+        try:
+            return select(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, _HND, window, dtype, batch)
+        except ValueError as error:
+            raise ArgumentError(f"the registry has no entry for this call: {error}") from error
+    if not isinstance(variant, KernelVariant):
+        raise ArgumentError(
+            f"variant is {variant!r}; it must be a rdna_registry.KernelVariant, or None for the registry's choice"
+        )
+    wanted = {
+        "num_q_heads": num_q_heads,
+        "num_kv_heads": num_kv_heads,
+        "head_size": head_size,
+        "max_query_len": max_query_len,
+        "page_size": page_size,
+        "window": window,
+        "dtype": dtype,
+    }
+    for field, value in wanted.items():
+        given = getattr(variant, field)
+        if given != value:
+            raise ArgumentError(f"variant has {field} {given}, the call has {value} ({variant.name}): they must agree")
+    return variant

@@ -1,0 +1,48 @@
+"""Checks of what stands in seq_lens and the block table, for arrays that the host can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rdna_kernels.errors import ArgumentError
+
+
+def check_values(
+    seq_lens: np.ndarray[Any, Any], block_table: np.ndarray[Any, Any], page_size: int, num_pages: int
+) -> None:
+    """Refuse lengths and block ids that would send a kernel outside its arrays.
+
+    seq_lens int32 [num_seqs], in tokens; block_table int32 [num_seqs, columns]. Every length must be 0 or more and have
+    ceil(length / page_size) columns; every block id inside a length must be a page of the cache. What stands in the
+    table past a length may be anything. ArgumentError names the first offender.
+    """
+    if not seq_lens.size:
+        return
+    shortest, longest = int(seq_lens.min()), int(seq_lens.max())
+    if shortest < 0:
+        sequence = int(seq_lens.argmin())
+        raise ArgumentError(f"seq_lens[{sequence}] is {shortest}; a length is 0 (nothing to attend to) or more")
+    columns = -(-longest // page_size)
+    if columns > block_table.shape[1]:
+        sequence = int(seq_lens.argmax())
+        raise ArgumentError(
+            f"block_table has {block_table.shape[1]} columns; seq_lens[{sequence}] = {longest} needs {columns} pages "
+            "of "
+            f"{page_size} tokens"
+        )
+    if not columns:
+        return
+    used = block_table[:, :columns]
+    # The rectangle holds ids past shorter lengths too, which may be garbage: look closer only where it looks wrong.
+    if int(used.min()) < 0 or int(used.max()) >= num_pages:
+        inside = np.arange(columns, dtype=np.int64) * page_size < seq_lens[:, None]
+        wrong = np.argwhere(inside & ((used < 0) | (used >= num_pages)))
+        if wrong.size:
+            sequence, column = (int(index) for index in wrong[0])
+            raise ArgumentError(
+                f"block_table[{sequence}, {column}] is {int(used[sequence, column])}, inside the "
+                f"{int(seq_lens[sequence])} "
+                f"tokens of that sequence; kv_cache has pages 0 to {num_pages - 1}"
+            )
