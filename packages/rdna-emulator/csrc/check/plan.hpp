@@ -69,7 +69,9 @@ struct InstPlan {
   bool vector = false;        // VALU: ends the WMMA hazard
   bool matrix = false;
   u8 invalidate = 0;          // 1: gl1, 2: gl0
-  u8 pack_a = 0, pack_b = 0;  // scalar_pack: take the high half
+  bool pack_a = false, pack_b = false;  // scalar_pack: take the high half
+  bool slow = false;          // transcendental or quarter rate
+  Rule pair_rules[2] = {};    // VOPD
   WaitLimit wait;
 };
 

@@ -297,7 +297,7 @@ Bytes vector_result(Wave& w, const InstInfo& info, Rule rule) {
       break;
   }
   u32 all = 0;
-  for (const Operand& operand : info.src) all |= any_of(shadow, info, operand);
+  for (int k = 0; k < 3; ++k) all |= any_of(shadow, info, info.src[k]);
   return spread(all);
 }
 
@@ -328,36 +328,30 @@ void undefined(Wave& w, const Inst& i, int lane, const char* what) {
   report_finding(w, i, lane, std::string("uninitialised: ") + what + " depends on a register or LDS byte that nothing has written");
 }
 
-// Results of the vector instruction `i`; kept apart from storing them, for VOPD reads both halves first.
-struct VectorTaint {
-  Bytes bytes;
-  bool handled = false;
-};
-
-VectorTaint evaluate(Wave& w, const Inst& i, Rule rule) {
+// The result of a vector instruction; kept apart from storing it, for VOPD reads both halves first.
+Bytes evaluate(Wave& w, const Inst& i, Rule rule) {
   WaveShadow& shadow = *w.shadow;
   const InstInfo& info = *i.info;
-  VectorTaint result;
+  Bytes result;
   switch (rule) {
     case Rule::select: {
       const u32 mask = w.s[i.smask];
       const Bytes a = fetch(shadow, info, info.src[0]), b = fetch(shadow, info, info.src[1]);
       for (int byte = 0; byte < kMaxBytes; ++byte)
-        result.bytes.lanes[byte] = (b.lanes[byte] & mask) | (a.lanes[byte] & ~mask) | mask_taint(shadow, i);
+        result.lanes[byte] = (b.lanes[byte] & mask) | (a.lanes[byte] & ~mask) | mask_taint(shadow, i);
       return result;
     }
     case Rule::permlane:
     case Rule::permlane_swap_half: {
       const Bytes from = fetch(shadow, info, info.src[0]);
       if (from.any() == 0 && any_of(shadow, info, info.src[1]) == 0 && any_of(shadow, info, info.src[2]) == 0) return result;
-      const u64 selectors = w.scalar_source(i, 1) | static_cast<u64>(w.scalar_source(i, 2)) << 32;
       u32 low = 0, high = 0;
-      const bool known = uniform_value(w, info.src[1], low) && uniform_value(w, info.src[2], high);
-      const u64 select = known ? low | static_cast<u64>(high) << 32 : selectors;
+      if (!uniform_value(w, info.src[1], low) || !uniform_value(w, info.src[2], high)) return spread(~0u);
+      const u64 select = low | static_cast<u64>(high) << 32;
       for (u32 lane = 0; lane < kLanes; ++lane) {
         const u32 row = rule == Rule::permlane ? lane & 16u : ~lane & 16u;
         const u32 source = row | static_cast<u32>(select >> 4 * (lane & 15) & 15);
-        for (int byte = 0; byte < 4; ++byte) result.bytes.lanes[byte] |= (from.lanes[byte] >> source & 1) << lane;
+        for (int byte = 0; byte < 4; ++byte) result.lanes[byte] |= (from.lanes[byte] >> source & 1) << lane;
       }
       return result;
     }
@@ -367,7 +361,7 @@ VectorTaint evaluate(Wave& w, const Inst& i, Rule rule) {
       for (u32 lane = 0; lane < kLanes; ++lane) {
         const u32 source = (w.v[info.src[0].reg][lane] + info.offset0) >> 2 & 31;
         for (int byte = 0; byte < 4; ++byte)
-          result.bytes.lanes[byte] |= ((from.lanes[byte] >> source & 1) | (address >> lane & 1)) << lane;
+          result.lanes[byte] |= ((from.lanes[byte] >> source & 1) | (address >> lane & 1)) << lane;
       }
       return result;
     }
@@ -376,7 +370,7 @@ VectorTaint evaluate(Wave& w, const Inst& i, Rule rule) {
       if (i.smask != 0 && info.op != nullptr) {
         const u32 carry = mask_taint(shadow, i);
         if (carry)
-          for (u32& byte : result.bytes.lanes) byte |= carry;
+          for (u32& byte : result.lanes) byte |= carry;
       }
       return result;
   }
@@ -401,7 +395,6 @@ void propagate_scalar(Wave& w, const Inst& i, const InstPlan& plan) {
   };
   for (int k = 0; k < 4; ++k)
     for (int dword = 0; dword < info.src[k].dwords; ++dword) any |= taint(k, dword) != 0;
-  if (info.src[0].kind == OperandKind::none && info.dst[0].kind == OperandKind::sgpr && plan.rule == Rule::scalar_any && any == false) any = false;
   for (int dword = 0; dword < dwords; ++dword) {
     const u32 a = taint(0, dword), b = taint(1, dword);
     const u32 x = value(0, dword), y = value(1, dword);
@@ -513,11 +506,10 @@ void propagate(Wave& w, const Inst& i, const InstPlan& plan) {
       if (scalar_taint(shadow, kVcc)) undefined(w, i, -1, "a branch");
       return;
     case Rule::pair: {
-      const VectorTaint x = evaluate(w, info.pair->x, plan.rule == Rule::pair ? static_cast<Rule>(plan.pack_a) : Rule::any);
-      const VectorTaint y = evaluate(w, info.pair->y, static_cast<Rule>(plan.pack_b));
-      Operand x_dst = info.dst[0];
-      store(shadow, x_dst, x.bytes, exec);
-      store(shadow, info.dst[1], y.bytes, exec);
+      const Bytes x = evaluate(w, info.pair->x, plan.pair_rules[0]);
+      const Bytes y = evaluate(w, info.pair->y, plan.pair_rules[1]);
+      store(shadow, info.pair->x_info.dst[0], x, exec);
+      store(shadow, info.pair->y_info.dst[0], y, exec);
       return;
     }
     case Rule::compare:
@@ -561,9 +553,9 @@ void propagate(Wave& w, const Inst& i, const InstPlan& plan) {
     propagate_scalar(w, i, plan);
     return;
   }
-  const VectorTaint result = evaluate(w, i, plan.rule);
-  store(shadow, info.dst[0], result.bytes, exec);
-  if (info.dst[1].kind == OperandKind::sgpr) set_scalar(shadow, info.dst[1].reg, result.bytes.any() & exec);
+  const Bytes result = evaluate(w, i, plan.rule);
+  store(shadow, info.dst[0], result, exec);
+  if (info.dst[1].kind == OperandKind::sgpr) set_scalar(shadow, info.dst[1].reg, result.any() & exec);
 }
 
 }  // namespace rdna
