@@ -1,9 +1,11 @@
 // Where the run loop enters the checks, and how findings are kept.
+#include <algorithm>
+
 #include "check/shadow.hpp"
 
 namespace rdna {
 
-LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program& program) {
+LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program& program, const ModelParameters& parameters) {
   static std::mutex plan_mutex;
   auto* launch = new LaunchShadow;
   launch->checks = checks;
@@ -14,6 +16,7 @@ LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program& progra
   }
   launch->plan = program.check_plan.get();
   launch->insts = program.insts.data();
+  launch->model.parameters = parameters;
   return launch;
 }
 
@@ -30,10 +33,21 @@ WorkgroupShadow* make_workgroup_shadow(LaunchShadow* launch, u32 lds_bytes, u32 
   group->lds.resize((lds_bytes + 3) / 4);
   group->waves.resize(waves, nullptr);
   group->barriers.resize(waves, 0);
+  if (launch->checks & kMeasureModel) group->model.l0.assign(std::max(launch->model.parameters.l0_lines, 1u), ~0ull);
   return group;
 }
 
-void free_workgroup_shadow(WorkgroupShadow* group) { delete group; }
+void free_workgroup_shadow(WorkgroupShadow* group) {
+  LaunchShadow& launch = *group->launch;
+  if (launch.checks & kMeasureModel) {
+    const std::lock_guard lock(launch.model.mutex);
+    const auto& issue = group->model.simd_issue;
+    launch.model.result.workgroups.push_back({group->model.critical, *std::max_element(issue.begin(), issue.end())});
+  }
+  delete group;
+}
+
+const ModelResult& model_result(const LaunchShadow* launch) { return launch->model.result; }
 
 void begin_wave(Wave& w, WorkgroupShadow* group, u32 initial_vgprs, u32 initial_sgprs) {
   auto* shadow = new WaveShadow;
@@ -54,12 +68,14 @@ void begin_wave(Wave& w, WorkgroupShadow* group, u32 initial_vgprs, u32 initial_
   } else {
     shadow->scc_tainted = false;
   }
+  if (shadow->checks & kMeasureModel) shadow->model = std::make_unique<WaveModel>();
   group->waves[w.index] = &w;
   w.shadow = shadow;
 }
 
 void end_wave(Wave& w) {
   WaveShadow* shadow = w.shadow;
+  if (shadow->model) model_wave_end(*shadow->model, w.index, shadow->launch->model, shadow->group->model);
   {
     const std::lock_guard lock(shadow->launch->mutex);
     shadow->launch->known_by[shadow->id] = std::move(shadow->known);
@@ -89,12 +105,15 @@ void check_before(Wave& w, const Inst& i) {
   }
   if (shadow.checks & kCheckUninitialised) propagate(w, i, plan);
   if (plan.counters && (shadow.checks & (kCheckWaits | kCheckRaces))) start_operation(shadow, plan);
+  if (shadow.model) shadow.model->issue_instruction(plan, shadow.launch->model.parameters);
   if (plan.invalidate && (shadow.checks & kCheckRaces)) after_invalidate(shadow, plan.invalidate == 1);
 }
 
 void check_scalar_load(Wave& w, const Inst& i, u64 address, u32 bytes) {
   u64 addresses[kLanes];
   addresses[0] = address;
+  if (WaveShadow& shadow = *w.shadow; shadow.model)
+    model_global(*shadow.model, shadow.launch->model, shadow.group->model, {Access::load, 1u, addresses, bytes, 0, false, false}, true);
   if (!(w.shadow->checks & kCheckRaces)) return;
   check_global(w, i, {Access::load, 1u, addresses, bytes, 0, false, false});
 }

@@ -15,6 +15,29 @@ enum CheckBit : u32 {
   kCheckCollisions = 16,
   kCheckBarriers = 32,
   kCheckSpin = 64,
+  kMeasureModel = 128,  // not a check: the issue model runs along
+};
+
+enum class Stall : u8 { dependence, vmcnt, lgkmcnt, vscnt, barrier, kinds };
+constexpr int kStalls = static_cast<int>(Stall::kinds);
+
+// Cycles. The Python side fills it from its table of targets.
+struct ModelParameters {
+  u32 dependence_valu, dependence_trans, dependence_matrix;
+  u32 issue_trans, issue_matrix;
+  u32 latency_lds, latency_scalar, latency_l0, latency_l2, latency_dram;
+  u32 l0_lines;  // 128 bytes each
+};
+
+struct WorkgroupCycles {
+  u64 critical;  // of the slowest wave, stalls included
+  u64 busiest;   // issue cycles of the busiest SIMD
+};
+
+struct ModelResult {
+  std::vector<WorkgroupCycles> workgroups;  // in the order in which they ended
+  u64 issue = 0;
+  u64 stalls[kStalls] = {};
 };
 
 enum class Access : u8 { load, store, atomic };
@@ -33,9 +56,10 @@ struct LaneAccess {
 struct LaunchShadow;     // per launch: global memory's shadow, findings
 struct WorkgroupShadow;  // per resident workgroup: LDS and barrier epochs
 
-LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program&);
+LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program&, const ModelParameters&);
 void free_launch_shadow(LaunchShadow*);
 std::vector<std::string> take_findings(LaunchShadow*);
+const ModelResult& model_result(const LaunchShadow*);
 
 WorkgroupShadow* make_workgroup_shadow(LaunchShadow*, u32 lds_bytes, u32 waves);
 void free_workgroup_shadow(WorkgroupShadow*);

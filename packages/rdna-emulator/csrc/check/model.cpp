@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "check/check.hpp"
 
 namespace rdna {
 namespace {
@@ -45,15 +44,18 @@ void WaveModel::issue_instruction(const InstPlan& plan, const ModelParameters& p
   const u32 cycles = plan.matrix ? p.issue_matrix : plan.slow ? p.issue_trans : 1;
   time += cycles;
   issue += cycles;
-  if (plan.counters) return;  // its results are guarded by a wait
+  if (plan.counters) {  // its results are guarded by a wait
+    flights.push_back({plan.counters, time});
+    return;
+  }
   const u32 latency = plan.matrix ? p.dependence_matrix : plan.slow ? p.dependence_trans : plan.vector ? p.dependence_valu : 1;
   for_each_bit(plan.writes_v, 4, [&](int reg) { ready_v[reg] = time + latency - 1; });
   for_each_bit(plan.writes_s, 2, [&](int reg) { ready_s[reg] = time + latency - 1; });
 }
 
-u32 global_latency(LaunchModel& launch, WorkgroupModel& group, const LaneAccess& access) {
+void model_global(WaveModel& wave, LaunchModel& launch, WorkgroupModel& group, const LaneAccess& access, bool scalar) {
   const ModelParameters& p = launch.parameters;
-  u32 latency = p.latency_l0;
+  u32 latency = scalar ? p.latency_scalar : p.latency_l0;
   u64 previous = ~0ull;
   for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
     const u64 address = access.addresses[__builtin_ctz(lanes)];
@@ -67,7 +69,27 @@ u32 global_latency(LaunchModel& launch, WorkgroupModel& group, const LaneAccess&
       latency = std::max(latency, launch.lines.insert(line).second ? p.latency_dram : p.latency_l2);
     }
   }
-  return latency;
+  if (!wave.flights.empty()) wave.flights.back().done = wave.time + latency;
+}
+
+// 128 bytes a cycle when nothing conflicts.
+void model_lds(WaveModel& wave, const LaunchModel& launch, const LaneAccess& access) {
+  const u32 cycles = (static_cast<u32>(__builtin_popcount(access.lanes)) * access.bytes + 127) / 128;
+  if (!wave.flights.empty()) wave.flights.back().done = wave.time + launch.parameters.latency_lds + cycles;
+}
+
+void model_barrier(std::vector<WaveModel*>& waves) {
+  u64 last = 0;
+  for (const WaveModel* wave : waves) last = std::max(last, wave->time);
+  for (WaveModel* wave : waves) wave->wait_until(last, Stall::barrier);
+}
+
+void model_wave_end(const WaveModel& wave, u32 index, LaunchModel& launch, WorkgroupModel& group) {
+  group.simd_issue[index % group.simd_issue.size()] += wave.issue;
+  group.critical = std::max(group.critical, wave.time);
+  const std::lock_guard lock(launch.mutex);
+  launch.result.issue += wave.issue;
+  for (int kind = 0; kind < kStalls; ++kind) launch.result.stalls[kind] += wave.stalls[kind];
 }
 
 }  // namespace rdna

@@ -7,33 +7,16 @@
 #include <unordered_set>
 #include <vector>
 
+#include "check/check.hpp"
 #include "check/plan.hpp"
 
 namespace rdna {
-
-// Cycles; filled by the Python side from one table per target.
-struct ModelParameters {
-  u32 dependence_valu = 0, dependence_trans = 0, dependence_matrix = 0;
-  u32 issue_trans = 0, issue_matrix = 0;
-  u32 latency_lds = 0, latency_l0 = 0, latency_l2 = 0, latency_dram = 0, latency_scalar = 0;
-  u32 l0_lines = 0;  // 128-byte lines
-};
-
-enum class Stall : u8 { dependence, vmcnt, lgkmcnt, vscnt, barrier, kinds };
-constexpr int kStalls = static_cast<int>(Stall::kinds);
-
-struct WorkgroupCycles {
-  u64 critical = 0;  // of the slowest wave, stalls included
-  u64 busiest = 0;   // issue cycles of the busiest SIMD
-};
 
 struct LaunchModel {
   ModelParameters parameters;
   std::mutex mutex;  // of what follows
   std::unordered_set<u64> lines;  // touched by anyone in this launch
-  std::vector<WorkgroupCycles> workgroups;
-  u64 issue = 0;
-  u64 stalls[kStalls] = {};
+  ModelResult result;
 };
 
 struct WorkgroupModel {
@@ -57,7 +40,10 @@ struct WaveModel {
   void wait_for(u8 counter, u32 limit, Stall why);
 };
 
-// Latency of one global access: the slowest of its lines.
-u32 global_latency(LaunchModel&, WorkgroupModel&, const LaneAccess&);
+// Sets when the operation that was started last returns: a global access by the slowest of its lines.
+void model_global(WaveModel&, LaunchModel&, WorkgroupModel&, const LaneAccess&, bool scalar);
+void model_lds(WaveModel&, const LaunchModel&, const LaneAccess&);
+void model_barrier(std::vector<WaveModel*>&);
+void model_wave_end(const WaveModel&, u32 index, LaunchModel&, WorkgroupModel&);
 
 }  // namespace rdna

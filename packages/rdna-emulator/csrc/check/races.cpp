@@ -190,6 +190,12 @@ void check_barrier_passed(WorkgroupShadow* group) {
       }
     }
   }
+  if (launch.checks & kMeasureModel) {
+    std::vector<WaveModel*> models;
+    for (const Wave* wave : group->waves)
+      if (wave) models.push_back(wave->shadow->model.get());
+    model_barrier(models);
+  }
   VectorClock joined;
   for (const Wave* wave : group->waves) {
     if (!wave) continue;
@@ -211,6 +217,7 @@ void check_barrier_passed(WorkgroupShadow* group) {
 void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
   WaveShadow& shadow = *w.shadow;
   LaunchShadow& launch = *shadow.launch;
+  if (shadow.model && i.info->dst[0].kind != OperandKind::sgpr) model_global(*shadow.model, launch.model, shadow.group->model, access, false);
   if (launch.checks & kCheckUninitialised) {
     if ((access.access == Access::load || access.returns) && i.info->dst[0].kind == OperandKind::vgpr) {
       const u32 first_byte = access.high ? 2 : 0;
@@ -267,6 +274,7 @@ void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
   const u32 checks = shadow.launch->checks;
   const bool taint = checks & kCheckUninitialised;
   const bool races = checks & kCheckRaces;
+  if (shadow.model) model_lds(*shadow.model, shadow.launch->model, access);
   if (races) note_access(shadow, access, true);
   if ((checks & kCheckCollisions) && access.access == Access::store) check_collisions(w, i, access);
   const bool is_load = access.access == Access::load;

@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "check/check.hpp"
-#include "check/plan.hpp"
+#include "check/model.hpp"
 
 namespace rdna {
 
@@ -48,6 +48,7 @@ struct GlobalShard {
 struct LaunchShadow {
   u32 checks = 0;
   bool collect = false;
+  LaunchModel model;
   const CheckPlan* plan = nullptr;
   const Inst* insts = nullptr;
   std::atomic<u32> next_wave{1};
@@ -76,6 +77,7 @@ struct WorkgroupShadow {
   std::vector<LdsDword> lds;
   std::vector<Wave*> waves;          // null once ended
   std::vector<u32> barriers;         // passed by each wave
+  WorkgroupModel model;
 };
 
 enum CounterBit : u8 { kVmcnt = 1, kLgkmcnt = 2, kVscnt = 4 };
@@ -129,6 +131,7 @@ struct WaveShadow {
   u64 last_wmma_result[4] = {};           // registers of the WMMA that ran just before
   u64 cached_page = ~0ull;
   GlobalDword* cached_dwords = nullptr;
+  std::unique_ptr<WaveModel> model;    // null unless measured
 };
 
 // Waits (waits.cpp).
