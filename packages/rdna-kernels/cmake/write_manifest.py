@@ -1,0 +1,130 @@
+"""Reads the built code objects, refuses those that spill, and writes the manifest.
+
+Run by CMakeLists.txt after the last object. The figures of a kernel are those of the compiler, from the object's
+NT_AMDGPU_METADATA note (LLVM's AMDGPU usage guide, "Code Object Metadata").
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import rdna_registry
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+from elftools.elf.segments import NoteSegment
+
+NT_AMDGPU_METADATA = 32
+SIMDS = 4  # of a work-group processor, which also has the LDS of two compute units
+LDS_GRANULE = 1024
+
+
+class ObjectError(Exception):
+    """A code object that the package must not hold."""
+
+
+def waves_per_simd(target: rdna_registry.Target, vgprs: int, lds_bytes: int, waves: int) -> int:
+    """Waves that the fullest SIMD of a work-group processor holds, where workgroups of ``waves`` waves fill it.
+
+    Registers bound the waves of a SIMD, LDS the workgroups of the processor; a workgroup stays on one processor.
+    """
+    of_registers = target.waves_per_simd(vgprs)
+    workgroups = of_registers * SIMDS // waves
+    if lds_bytes:
+        allocated = -(-lds_bytes // LDS_GRANULE) * LDS_GRANULE
+        workgroups = min(workgroups, 2 * target.lds_bytes // allocated)
+    return min(of_registers, -(-workgroups * waves // SIMDS))
+
+
+def read_object(path: Path) -> tuple[dict[str, Any], int]:
+    """The metadata of the one kernel of a code object, and the bytes of its code."""
+    with path.open("rb") as stream:
+        elf = ELFFile(stream)
+        notes = [
+            note["n_descdata"]
+            for segment in elf.iter_segments()
+            if isinstance(segment, NoteSegment)
+            for note in segment.iter_notes()
+            if note["n_name"] == "AMDGPU" and note["n_type"] == NT_AMDGPU_METADATA
+        ]
+        if len(notes) != 1:
+            raise ObjectError(f"{path.name} has {len(notes)} notes of metadata, not one: its compiler is not one of AMDGPU")
+        metadata = msgpack.unpackb(notes[0])
+        kernels = metadata["amdhsa.kernels"]
+        if len(kernels) != 1:
+            raise ObjectError(f"{path.name} holds the kernels {[kernel['.name'] for kernel in kernels]}, not one")
+        sizes = [
+            symbol["st_size"]
+            for section in elf.iter_sections()
+            if isinstance(section, SymbolTableSection)
+            for symbol in section.iter_symbols()
+            if symbol.name == kernels[0][".name"]
+        ]
+    return {**kernels[0], "target": metadata["amdhsa.target"].rsplit("-", 1)[-1]}, sizes[0]
+
+
+def entry(build: dict[str, Any], path: Path, compiler: str) -> dict[str, Any]:
+    """The manifest's entry of one build; ObjectError where the object is not the one that the build names."""
+    kernel, code_bytes = read_object(path)
+    for what, found, expected in (
+        ("kernel", kernel[".name"], build["name"]),
+        ("target", kernel["target"], build["target"]),
+        ("largest workgroup", kernel[".max_flat_workgroup_size"], 32 * build["configuration"]["waves"]),
+    ):
+        if found != expected:
+            raise ObjectError(f"{build['name']} for {build['target']}: its {what} is {found}, not {expected}")
+    target = rdna_registry.as_target(build["target"])
+    lds_bytes = kernel[".group_segment_fixed_size"]
+    if lds_bytes > target.lds_bytes:
+        raise ObjectError(f"{build['name']} for {target.name}: {lds_bytes} bytes of LDS, but a workgroup has {target.lds_bytes}")
+    return {
+        "name": build["name"],
+        "operation": build["operation"],
+        "configuration": build["configuration"],
+        "target": target.name,
+        "vgpr": kernel[".vgpr_count"],
+        "sgpr": kernel[".sgpr_count"],
+        "lds_bytes": lds_bytes,
+        "scratch_bytes": kernel[".private_segment_fixed_size"],
+        "vgpr_spills": kernel[".vgpr_spill_count"],
+        "sgpr_spills": kernel[".sgpr_spill_count"],
+        "waves_per_simd": waves_per_simd(target, kernel[".vgpr_count"], lds_bytes, build["configuration"]["waves"]),
+        "code_bytes": code_bytes,
+        "compiler": compiler,
+    }
+
+
+def spilling(entries: list[dict[str, Any]]) -> list[str]:
+    """One line for each build that keeps registers in memory."""
+    return [
+        "{name} for {target}: {vgpr_spills} VGPR spills, {sgpr_spills} SGPR spills, {scratch_bytes} bytes of scratch".format(**found)
+        for found in entries
+        if found["vgpr_spills"] or found["sgpr_spills"] or found["scratch_bytes"]
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--builds", type=Path, required=True, help="builds.json of list_builds.py")
+    parser.add_argument("--compiler", type=Path, required=True, help="the file that names the compiler")
+    parser.add_argument("--objects", type=Path, required=True, help="the folder of <target>/<name>.hsaco")
+    parser.add_argument("--out", type=Path, required=True, help="the manifest")
+    options = parser.parse_args()
+    compiler = options.compiler.read_text(encoding="utf-8").strip()
+    builds = json.loads(options.builds.read_text(encoding="utf-8"))
+    try:
+        entries = [entry(build, options.objects / build["target"] / f"{build['name']}.hsaco", compiler) for build in builds]
+    except ObjectError as error:
+        sys.exit(str(error))
+    if lines := spilling(entries):
+        advice = "A build may not spill: give the source fewer live values, or take the build out of rdna_registry's tables."
+        sys.exit("\n".join([*lines, advice]))
+    options.out.write_text(json.dumps({"compiler": compiler, "builds": entries}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
