@@ -366,12 +366,9 @@ Bytes evaluate(Wave& w, const Inst& i, Rule rule) {
       return result;
     }
     default:
-      result.bytes = vector_result(w, info, rule);
-      if (i.smask != 0 && info.op != nullptr) {
-        const u32 carry = mask_taint(shadow, i);
-        if (carry)
-          for (u32& byte : result.lanes) byte |= carry;
-      }
+      result = vector_result(w, info, rule);
+      if (info.src[3].kind == OperandKind::sgpr)
+        for (u32& byte : result.lanes) byte |= mask_taint(shadow, i);
       return result;
   }
 }
