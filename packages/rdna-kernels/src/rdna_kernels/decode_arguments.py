@@ -1,0 +1,37 @@
+"""The arguments of the decode kernels: one struct, passed by value, defined here and nowhere else.
+
+The build makes `decode_arguments.h` of this list (`struct DecodeArguments`), and the operator packs the struct from it.
+Only the standard library is imported, for the build runs this file before the package exists.
+"""
+
+from __future__ import annotations
+
+DECODE_ARGUMENTS: tuple[tuple[str, str, str], ...] = (
+    ("q", "const void *", "[num_seqs * max_query_len, num_q_heads, head_size]"),
+    ("kv_cache", "const void *", "[num_pages, num_kv_heads, page_size, 2 * head_size], K then V in a row"),
+    ("block_table", "const int32_t *", "[num_seqs, columns], page numbers"),
+    ("seq_lens", "const int32_t *", "[num_seqs], keys of a sequence, the new tokens included"),
+    ("out", "void *", "as q"),
+    ("partial_acc", "float *", "[slots, head_size], unnormalised outputs of the segments"),
+    ("partial_max", "float *", "[slots], exponent references of the segments, log2"),
+    ("partial_sum", "float *", "[slots], sums of the segments' weights"),
+    ("counters", "int32_t *", "4 for each (sequence, kv head, row group), zero before and after a launch"),
+    ("q_stride_token", "int64_t", "elements from a query token to the next"),
+    ("q_stride_head", "int64_t", "elements from a query head to the next"),
+    ("out_stride_token", "int64_t", "elements from an output token to the next"),
+    ("out_stride_head", "int64_t", "elements from an output head to the next"),
+    ("kv_stride_block", "int64_t", "elements from a page to the next"),
+    ("kv_stride_head", "int64_t", "elements from a kv head to the next"),
+    ("kv_stride_token", "int64_t", "elements from a key to the next of its page"),
+    ("block_table_stride", "int64_t", "page numbers from a sequence's first to the next one's"),
+    ("num_seqs", "int32_t", "sequences"),
+    ("num_kv_heads", "int32_t", "kv heads"),
+    ("gqa", "int32_t", "query heads of a kv head"),
+    ("max_query_len", "int32_t", "query tokens of a sequence"),
+    ("page_size", "int32_t", "keys, a multiple of 16"),
+    ("window", "int32_t", "keys that a token sees, itself included; 0: all"),
+    ("row_groups", "int32_t", "workgroups that share the query rows of a kv head"),
+    ("max_segments", "int32_t", "most workgroups that share the keys of a sequence"),
+    ("min_segment_blocks", "int32_t", "fewest key blocks of a segment"),
+    ("scale_log2", "float", "softmax scale * log2(e)"),
+)
