@@ -100,7 +100,8 @@ struct InstInfo {
   bool glc = false, slc = false, dlc = false;
   u8 offset0 = 0, offset1 = 0;  // DS
   i32 offset = 0;               // SMEM, FLAT family, MUBUF
-  bool offen = false, idxen = false;
+  bool offen = false, idxen = false, tfe = false;
+  bool gds = false;
   const Pair* pair = nullptr;   // VOPD
 };
 
@@ -116,7 +117,13 @@ struct Symbol {
   std::string name;
 };
 
+// A constant in every lane.
+struct alignas(128) ConstantRow {
+  u32 lanes[kLanes];
+};
+
 // A decoded text section. Instructions stand in address order; `index_of_word` maps dword offsets to them (-1: inside one).
+// The last instruction stands past the end of the text, at the last entry of `index_of_word`: reaching it traps.
 struct Program {
   std::string target;
   u64 text_base = 0;  // device address of the text section, for s_getpc
@@ -124,7 +131,7 @@ struct Program {
   std::vector<Inst> insts;
   std::vector<InstInfo> infos;
   std::vector<std::unique_ptr<Pair>> pairs;
-  std::vector<u8> constants;  // 128-byte aligned rows
+  std::vector<ConstantRow> constants;  // `Wave::constants` is their address
   std::vector<i32> index_of_word;
   std::vector<Symbol> symbols;
   mutable std::shared_ptr<const CheckPlan> check_plan;  // made when checks are first on

@@ -61,6 +61,7 @@ enum OpFlag : u32 {
   kBranches = 1u << 18,    // to an address in the instruction
   kEnds = 1u << 19,
   kUnserved = 1u << 20,    // traps on execution
+  kLiteralMiddle = 1u << 21,  // the literal is source 1, not source 2
 };
 
 enum TargetMask : u8 { kGfx1100 = 1, kGfx1151 = 2, kAllTargets = 3 };
@@ -82,6 +83,8 @@ struct OpInfo {
 };
 
 std::span<const OpInfo> ops();
+// Row of a VOPD instruction as a whole, in Format::vopd; its halves have rows of their own.
+constexpr u32 kPairOpcode = 0x20;
 // The row of an opcode, null where the target has none. `find_vop3` takes the 10-bit number of a VOP3 encoding.
 const OpInfo* find_op(TargetMask target, Format format, u32 opcode);
 const OpInfo* find_vop3(TargetMask target, u32 opcode);
