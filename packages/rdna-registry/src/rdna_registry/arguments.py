@@ -44,3 +44,8 @@ def as_multiple(argument: str, value: SupportsIndex, step: int, high: int | None
 def as_flag(argument: str, value: SupportsIndex) -> int:
     """``value`` as 0 or 1."""
     return as_int(argument, int(value) if isinstance(value, bool) else value, 0, 1)
+
+
+def is_plain_number(text: str) -> bool:
+    """Whether a text is a decimal number as str() writes it, of ASCII digits without leading zeros."""
+    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")

@@ -6,7 +6,7 @@ import enum
 import functools
 from dataclasses import dataclass, fields
 
-from rdna_registry.arguments import ArgumentError, as_flag, as_int, as_multiple
+from rdna_registry.arguments import ArgumentError, as_flag, as_int, as_multiple, is_plain_number
 from rdna_registry.builds import Build
 from rdna_registry.dtypes import DType, as_dtype
 
@@ -125,7 +125,7 @@ class KernelVariant:
         """The variant, of layout HND, that has this `name`; ValueError where the text is no such name."""
         batched = name.startswith("rdna_decode_batch_")
         values = name.removeprefix("rdna_decode_batch_" if batched else "rdna_decode_").split("_")
-        numbers = len(values) == len(DECODE_CONFIG_FIELDS) and all(map(_plain, values))
+        numbers = len(values) == len(DECODE_CONFIG_FIELDS) and all(map(is_plain_number, values))
         if not name.startswith("rdna_decode_") or not numbers:
             allowed = f"rdna_decode_ or rdna_decode_batch_ and {len(DECODE_CONFIG_FIELDS)} numbers joined by _"
             raise ArgumentError("name", name, allowed)
@@ -191,7 +191,3 @@ def scratch_bytes(variant: KernelVariant) -> int:
     """Bytes of scratch that one sequence needs: fp32 accumulators, maxima and sums, and int32 counters."""
     (rows, columns), _, counters = variant.scratch_shapes()
     return 4 * (rows * columns + 2 * rows + counters)
-
-
-def _plain(text: str) -> bool:
-    return text.isascii() and text.isdigit() and (text == "0" or text[0] != "0")

@@ -5,23 +5,25 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib import metadata
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from rdna_registry.decode_variant import KernelVariant
+from rdna_registry.prefill_variant import PrefillVariant
 
 ENTRY_POINT_GROUP = "rdna_registry.kernels"
 """Entry points of this group name a function that takes a variant and returns a callable build, or None."""
 
-Kernel = Callable[..., Any]
+Kernel: TypeAlias = Callable[..., Any]
+Provider: TypeAlias = Callable[[Any], "Kernel | None"]
 
 
 @functools.cache
-def _providers() -> tuple[tuple[str, Callable[[Any], Kernel | None]], ...]:
+def _providers() -> tuple[Provider, ...]:
     points = sorted(metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
-    return tuple((point.name, _loaded(point)) for point in points)
+    return tuple(map(_loaded, points))
 
 
-def _loaded(point: metadata.EntryPoint) -> Callable[[Any], Kernel | None]:
+def _loaded(point: metadata.EntryPoint) -> Provider:
     try:
         provider = point.load()
     except Exception as error:
@@ -30,7 +32,7 @@ def _loaded(point: metadata.EntryPoint) -> Callable[[Any], Kernel | None]:
         ) from error
     if not callable(provider):
         raise RuntimeError(f"the kernel provider {point.name!r} ({point.value}) is no function that takes a variant")
-    return provider  # type: ignore[no-any-return]
+    return cast(Provider, provider)
 
 
 def load(variant: KernelVariant) -> Kernel | None:
@@ -44,8 +46,15 @@ def load(variant: KernelVariant) -> Kernel | None:
     return _first(variant)
 
 
-def _first(variant: Any) -> Kernel | None:
-    for _, provider in _providers():
+def load_prefill(variant: PrefillVariant) -> Kernel | None:
+    """`load` for a prefill entry."""
+    if not isinstance(variant, PrefillVariant):
+        raise TypeError(f"variant is {variant!r}; a PrefillVariant is needed")
+    return _first(variant)
+
+
+def _first(variant: KernelVariant | PrefillVariant) -> Kernel | None:
+    for provider in _providers():
         kernel = provider(variant)
         if kernel is not None:
             return kernel
