@@ -15,7 +15,7 @@ from rdna_kernels.decode_call import DecodeCall, decode_call
 from rdna_kernels.decode_values import check_values
 from rdna_kernels.errors import ArgumentError, UnsupportedError
 from rdna_kernels.executors import Executor, executor_for, require_reachable
-from rdna_kernels.layout import ALIGNMENT, Placed, require_no_overlap
+from rdna_kernels.layout import ALIGNMENT, Placed, extent, require_no_overlap, spans_apart
 from rdna_kernels.packing import Packer
 from rdna_kernels.record import LaunchRecord
 from rdna_kernels.scratch import Scratch
@@ -23,6 +23,7 @@ from rdna_kernels.scratch_check import check_scratch
 
 _PACKER = Packer(DECODE_ARGUMENTS)
 _LOG2_E = math.log2(math.e)
+_INT32_ARRAYS = frozenset({"block_table", "seq_lens"})
 
 
 def decode_attention(
@@ -89,13 +90,12 @@ def decode_attention(
         variant,
     )
     scale = call.default_scale if scale is None else _scale(scale)
+    given, given_places = (None, []) if scratch is None else check_scratch(executor, scratch, call.need)
     addresses = {name: address(array) for name, array in arrays.items()}
-    _check_places(executor, arrays, addresses)
+    _check_places(executor, call, arrays, addresses, given_places)
     lengths, table = executor.host_values(seq_lens), executor.host_values(block_table)
     if lengths is not None and table is not None:
         check_values(lengths, table, call.page_size, call.num_pages)
-    if scratch is not None:
-        given = check_scratch(executor, scratch, call.need, [_placed(executor, *item) for item in arrays.items()])
     function = executor.build_function(call.build_name)
 
     if out is None:
@@ -103,7 +103,7 @@ def decode_attention(
         addresses["out"] = address(out)
     if not call.workgroups:
         return out
-    lent = executor.scratch.lend(call.need) if scratch is None else contextlib.nullcontext(given)
+    lent = executor.scratch.lend(call.need) if given is None else contextlib.nullcontext(given)
     with lent as memory:
         counts = _launch(executor, function, call, scale, arrays, addresses, memory)
     if report is not None:
@@ -124,14 +124,10 @@ def _launch(
     addresses: dict[str, int],
     scratch: Scratch,
 ) -> Any:
-    address = executor.address
     values: dict[str, int | float] = {
         **call.constants,
         **addresses,
-        "partial_acc": address(scratch.partial_acc),
-        "partial_max": address(scratch.partial_max),
-        "partial_sum": address(scratch.partial_sum),
-        "counters": address(scratch.counters),
+        **scratch.addresses,
         "scale_log2": scale * _LOG2_E,
     }
     memory = [
@@ -177,22 +173,26 @@ def _scale(scale: Any) -> float:
     return value
 
 
-def _placed(executor: Executor, name: str, array: Any) -> Placed:
-    return Placed(name, executor.address(array), executor.layout(array), array.dtype.itemsize)
-
-
-def _check_places(executor: Executor, arrays: dict[str, Any], addresses: dict[str, int]) -> None:
-    for name in ("q", "kv_cache", "out"):
-        place = addresses.get(name, 0)
-        if place % ALIGNMENT:
+def _check_places(
+    executor: Executor, call: DecodeCall, arrays: dict[str, Any], addresses: dict[str, int], scratch: list[Placed]
+) -> None:
+    for name, address in addresses.items():
+        alignment = 4 if name in _INT32_ARRAYS else ALIGNMENT
+        if address % alignment:
             raise ArgumentError(
-                f"{name} begins at address {place:#x}; it must be a multiple of {ALIGNMENT} bytes: pass an aligned copy"
+                f"{name} begins at address {address:#x}; it must be a multiple of {alignment} bytes: pass an aligned "
+                "copy"
             )
-    for name in ("block_table", "seq_lens"):
-        if addresses[name] % 4:
-            raise ArgumentError(f"{name} begins at address {addresses[name]:#x}; int32 needs a multiple of 4 bytes")
     if "out" in arrays:
         if not executor.writable(arrays["out"]):
             raise ArgumentError("out is read-only; pass a writable array")
-        placed = [_placed(executor, *item) for item in arrays.items()]
-        require_no_overlap(placed[-1:], placed[:-1])
+    elif not scratch:
+        return
+    spans = [(address, address + call.extents[name]) for name, address in addresses.items()]
+    spans += [(place.address, place.address + extent(place.layout, place.itemsize)) for place in scratch]
+    if not spans_apart(spans):
+        placed = [
+            Placed(name, addresses[name], executor.layout(array), 4 if name in _INT32_ARRAYS else 2)
+            for name, array in arrays.items()
+        ]
+        require_no_overlap([*placed[4:], *scratch], placed[:4])

@@ -17,6 +17,7 @@ from rdna_kernels.layout import (
     Layout,
     dtype_name,
     element_strides,
+    extent,
     require_aligned_strides,
     require_apart,
     require_dense_last,
@@ -35,7 +36,8 @@ class DecodeCall:
     """What a call of these layouts launches.
 
     `grid` counts workgroups, `block` threads; `constants` are the kernel arguments that depend on layouts and knobs
-    only; `default_scale` is 1 / sqrt(head_size).
+    only; `extents` are the bytes from first to last of q, kv_cache, block_table, seq_lens and out; `default_scale` is
+    1 / sqrt(head_size).
     """
 
     variant: KernelVariant
@@ -45,6 +47,7 @@ class DecodeCall:
     block: int
     need: ScratchNeed
     constants: Mapping[str, int]
+    extents: Mapping[str, int]
     out_shape: tuple[int, int, int]
     num_pages: int
     page_size: int
@@ -153,6 +156,13 @@ def decode_call(
             "row_groups": chosen.row_groups,
             "max_segments": chosen.max_segments,
             "min_segment_blocks": chosen.min_segment_blocks,
+        },
+        extents={
+            "q": extent(q, dtype.itemsize),
+            "kv_cache": extent(kv_cache, dtype.itemsize),
+            "block_table": extent(block_table, 4),
+            "seq_lens": extent(seq_lens, 4),
+            "out": extent(out, dtype.itemsize),
         },
         out_shape=(rows, num_q_heads, head_size),
         num_pages=num_pages,

@@ -18,15 +18,16 @@ def check_values(
     ceil(length / page_size) columns; every block id inside a length must be a page of the cache. What stands in the
     table past a length may be anything. ArgumentError names the first offender.
     """
-    if not seq_lens.size:
+    lengths = seq_lens.tolist()
+    if not lengths:
         return
-    shortest, longest = int(seq_lens.min()), int(seq_lens.max())
+    shortest, longest = min(lengths), max(lengths)
     if shortest < 0:
-        sequence = int(seq_lens.argmin())
+        sequence = lengths.index(shortest)
         raise ArgumentError(f"seq_lens[{sequence}] is {shortest}; a length is 0 (nothing to attend to) or more")
     columns = -(-longest // page_size)
     if columns > block_table.shape[1]:
-        sequence = int(seq_lens.argmax())
+        sequence = lengths.index(longest)
         raise ArgumentError(
             f"block_table has {block_table.shape[1]} columns; seq_lens[{sequence}] = {longest} needs {columns} pages "
             "of "
@@ -36,13 +37,13 @@ def check_values(
         return
     used = block_table[:, :columns]
     # The rectangle holds ids past shorter lengths too, which may be garbage: look closer only where it looks wrong.
-    if int(used.min()) < 0 or int(used.max()) >= num_pages:
+    if int(used.view(np.uint32).max()) >= num_pages:  # a negative id is a huge one
         inside = np.arange(columns, dtype=np.int64) * page_size < seq_lens[:, None]
         wrong = np.argwhere(inside & ((used < 0) | (used >= num_pages)))
         if wrong.size:
             sequence, column = (int(index) for index in wrong[0])
             raise ArgumentError(
                 f"block_table[{sequence}, {column}] is {int(used[sequence, column])}, inside the "
-                f"{int(seq_lens[sequence])} "
+                f"{lengths[sequence]} "
                 f"tokens of that sequence; kv_cache has pages 0 to {num_pages - 1}"
             )

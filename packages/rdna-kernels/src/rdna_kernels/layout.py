@@ -150,6 +150,20 @@ def share_memory(first: Placed, second: Placed) -> bool:
         return True
 
 
+Span: TypeAlias = tuple[int, int]
+"""The addresses from an array's first byte to past its last one."""
+
+
+def spans_apart(spans: Iterable[Span]) -> bool:
+    """Whether no two spans have an address in common; then no two of their arrays share memory."""
+    reached = 0
+    for start, end in sorted(spans):
+        if start < reached and start < end:
+            return False
+        reached = max(reached, end)
+    return True
+
+
 def require_no_overlap(written: Iterable[Placed], read: Iterable[Placed]) -> None:
     """Refuse arrays to be written that share memory with another one, written or read."""
     others = list(read)

@@ -7,7 +7,7 @@ fails may leave them anything: its scratch does not come back to the pool.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,12 +26,16 @@ class ScratchNeed(NamedTuple):
 
 @dataclass(frozen=True)
 class Scratch:
-    """Of one launch: partial_acc fp32 [rows, head_size], partial_max and partial_sum fp32 [rows], counters int32."""
+    """Of one launch: partial_acc fp32 [rows, head_size], partial_max and partial_sum fp32 [rows], counters int32.
+
+    `addresses` are those of the four, by these names.
+    """
 
     partial_acc: Any
     partial_max: Any
     partial_sum: Any
     counters: Any
+    addresses: Mapping[str, int]
 
 
 class ScratchPool:
@@ -48,50 +52,54 @@ class ScratchPool:
         with self._lock:
             free = self._free.setdefault(stream, [])
             blocks = free.pop() if free else None
-        if blocks is None or not blocks.hold(need):
-            blocks = _Blocks.of(self._executor, need, blocks)
+        if blocks is None:
+            blocks = _Blocks(self._executor, need.rows * need.head_size, need.rows, need.counters)
+        elif not blocks.hold(need):
+            blocks = blocks.grown(need)
         yield blocks.cut(need)
         with self._lock:
             free.append(blocks)
 
 
-class _Blocks(NamedTuple):
-    acc: Any
-    row_max: Any
-    row_sum: Any
-    counters: Any
-    acc_size: int
-    rows: int
-    counter_count: int
+class _Blocks:
+    """Four arrays, and the scratches of the sizes so far that were cut from them."""
 
-    @classmethod
-    def of(cls, executor: Executor, need: ScratchNeed, old: _Blocks | None) -> _Blocks:
-        rows, head_size, counters = need
-        acc_size = rows * head_size
-        if old is not None:
-            rows, counters = max(rows, old.rows), max(counters, old.counter_count)
-            acc_size = max(acc_size, old.acc_size)
-        return cls(
-            executor.empty((acc_size,), "float32"),
-            executor.empty((rows,), "float32"),
-            executor.empty((rows,), "float32"),
-            executor.zeros((counters,), "int32"),
-            acc_size,
-            rows,
-            counters,
-        )
+    def __init__(self, executor: Executor, acc_size: int, rows: int, counters: int) -> None:
+        self._executor = executor
+        self._sizes = (acc_size, rows, counters)
+        self._acc = executor.empty((acc_size,), "float32")
+        self._max = executor.empty((rows,), "float32")
+        self._sum = executor.empty((rows,), "float32")
+        self._counters = executor.zeros((counters,), "int32")
+        self._cuts: dict[ScratchNeed, Scratch] = {}
 
     def hold(self, need: ScratchNeed) -> bool:
-        return (
-            self.acc_size >= need.rows * need.head_size
-            and self.rows >= need.rows
-            and self.counter_count >= need.counters
+        acc_size, rows, counters = self._sizes
+        return acc_size >= need.rows * need.head_size and rows >= need.rows and counters >= need.counters
+
+    def grown(self, need: ScratchNeed) -> _Blocks:
+        acc_size, rows, counters = self._sizes
+        return _Blocks(
+            self._executor,
+            max(acc_size, need.rows * need.head_size),
+            max(rows, need.rows),
+            max(counters, need.counters),
         )
 
     def cut(self, need: ScratchNeed) -> Scratch:
-        return Scratch(
-            self.acc[: need.rows * need.head_size].reshape(need.rows, need.head_size),
-            self.row_max[: need.rows],
-            self.row_sum[: need.rows],
-            self.counters[: need.counters],
-        )
+        scratch = self._cuts.get(need)
+        if scratch is None:
+            address = self._executor.address
+            scratch = self._cuts[need] = Scratch(
+                self._acc[: need.rows * need.head_size].reshape(need.rows, need.head_size),
+                self._max[: need.rows],
+                self._sum[: need.rows],
+                self._counters[: need.counters],
+                {
+                    "partial_acc": address(self._acc),
+                    "partial_max": address(self._max),
+                    "partial_sum": address(self._sum),
+                    "counters": address(self._counters),
+                },
+            )
+        return scratch

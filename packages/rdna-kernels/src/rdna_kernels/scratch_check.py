@@ -3,58 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.executors import Executor, require_reachable
-from rdna_kernels.layout import ALIGNMENT, Placed, require_dense_last, require_dtype, require_no_overlap, require_shape
+from rdna_kernels.layout import ALIGNMENT, Layout, Placed, extent, require_dense_last, require_dtype, require_shape
 from rdna_kernels.scratch import Scratch, ScratchNeed
 
+_FIELDS = ("partial_acc", "partial_max", "partial_sum", "counters")
+_NAMES = tuple(f"scratch {field}" for field in _FIELDS)
 
-def check_scratch(executor: Executor, scratch: Sequence[Any], need: ScratchNeed, others: Sequence[Placed]) -> Scratch:
-    """The caller's scratch as a launch takes it; ArgumentError when it does not hold what is needed.
+
+def check_scratch(executor: Executor, scratch: Sequence[Any], need: ScratchNeed) -> tuple[Scratch, list[Placed]]:
+    """The caller's scratch as a launch takes it, and where it lies; ArgumentError when it is not what is needed.
 
     `scratch` is (partial_acc fp32 [rows, head_size], partial_max fp32 [rows], partial_sum fp32 [rows], counters int32
     [counters]), each dense and with at least the rows and counters of `need`; counters must be zero (checked where the
-    host can read them). It may share no memory with itself or with `others`, the call's arrays.
+    host can read them). Whether the arrays share memory is left to the caller.
     """
-    if len(scratch) != 4:
+    if len(scratch) != len(_NAMES):
         raise ArgumentError(
             f"scratch has {len(scratch)} arrays; it must be (partial_acc, partial_max, partial_sum, counters), as "
             "rdna_registry.make_scratch makes it"
         )
-    names = ("scratch partial_acc", "scratch partial_max", "scratch partial_sum", "scratch counters")
-    arrays = dict(zip(names, scratch, strict=True))
-    require_reachable(executor, arrays)
-    minimum = dict(zip(names, (need.rows, need.rows, need.rows, need.counters), strict=True))
-    placed = []
-    for name, array in arrays.items():
-        layout = executor.layout(array)
-        width = need.head_size if name == names[0] else None
-        require_shape(
-            name,
-            layout,
-            (None,) if width is None else (None, width),
-            "[rows]" if width is None else "[rows, head_size]",
-        )
-        if layout[0][0] < minimum[name]:
-            raise ArgumentError(f"{name} has {layout[0][0]} rows; this call needs at least {minimum[name]}")
-        require_dtype(name, layout, "int32" if name == names[3] else "float32")
-        dense = 4 if width is None else 4 * width
-        if layout[0][0] > 1 and layout[1][0] != dense:
-            raise ArgumentError(f"{name} is not dense (strides in bytes {layout[1]}); pass a contiguous array")
-        require_dense_last(name, layout, 4)
-        address = executor.address(array)
-        if address % ALIGNMENT:
-            raise ArgumentError(f"{name} begins at address {address:#x}; it must be a multiple of {ALIGNMENT} bytes")
+    require_reachable(executor, dict(zip(_NAMES, scratch, strict=True)))
+    layouts = tuple(map(executor.layout, scratch))
+    _check_layouts(layouts, need)
+    placed = [
+        Placed(name, executor.address(array), layout, 4)
+        for name, array, layout in zip(_NAMES, scratch, layouts, strict=True)
+    ]
+    for array, place in zip(scratch, placed, strict=True):
+        if place.address % ALIGNMENT:
+            raise ArgumentError(
+                f"{place.name} begins at address {place.address:#x}; it must be a multiple of {ALIGNMENT} bytes"
+            )
         if not executor.writable(array):
-            raise ArgumentError(f"{name} is read-only; pass a writable array")
-        placed.append(Placed(name, address, layout, 4))
-    require_no_overlap(placed, others)
+            raise ArgumentError(f"{place.name} is read-only; pass a writable array")
     partial_acc, partial_max, partial_sum, counters = scratch
     values = executor.host_values(counters)
-    if values is not None and values[: need.counters].any():
+    if values is not None and any(values[: need.counters].tolist()):
         raise ArgumentError("scratch counters are not all zero; zero them once, and after a launch that failed")
-    return Scratch(
-        partial_acc[: need.rows], partial_max[: need.rows], partial_sum[: need.rows], counters[: need.counters]
+    cut = Scratch(
+        partial_acc[: need.rows],
+        partial_max[: need.rows],
+        partial_sum[: need.rows],
+        counters[: need.counters],
+        {field: place.address for field, place in zip(_FIELDS, placed, strict=True)},
     )
+    return cut, placed
+
+
+@lru_cache(maxsize=1024)
+def _check_layouts(layouts: tuple[Layout, ...], need: ScratchNeed) -> None:
+    for name, layout in zip(_NAMES, layouts, strict=True):
+        shape, strides, _ = layout
+        is_acc, is_counters = name == _NAMES[0], name == _NAMES[3]
+        if is_acc:
+            require_shape(name, layout, (None, need.head_size), "[rows, head_size]")
+        else:
+            require_shape(name, layout, (None,), "[counters]" if is_counters else "[rows]")
+        minimum = need.counters if is_counters else need.rows
+        if shape[0] < minimum:
+            raise ArgumentError(f"{name} has {shape[0]} rows; this call needs at least {minimum}")
+        require_dtype(name, layout, "int32" if is_counters else "float32")
+        require_dense_last(name, layout, 4)
+        if extent(layout, 4) != 4 * shape[0] * (need.head_size if is_acc else 1) or min(strides) < 0:
+            raise ArgumentError(f"{name} is not dense (strides in bytes {strides}); pass a contiguous array")

@@ -51,11 +51,9 @@ class EmulatedExecutor(Executor):
         self._properties = DeviceProperties(
             listed.name, f"emulated {listed.name}", listed.multiprocessors, listed.lds_bytes
         )
-        self._options = {
-            "checks": checks if isinstance(checks, str) else tuple(checks),
-            "schedule": schedule,
-            "seed": seed,
-        }
+        self.checks = checks if isinstance(checks, str) else tuple(checks)
+        self.schedule = schedule
+        self.seed = seed
 
     @property
     def properties(self) -> DeviceProperties:
@@ -112,7 +110,15 @@ class EmulatedExecutor(Executor):
     ) -> Mapping[str, Any]:
         if stream is not None:
             raise ArgumentError("the emulated executor has no streams: a launch ends before the call returns")
-        report = function.handle.launch(grid, (block, 1, 1), [arguments], memory=memory, **self._options)
+        report = function.handle.launch(
+            grid,
+            (block, 1, 1),
+            [arguments],
+            memory=memory,
+            checks=self.checks,
+            schedule=self.schedule,
+            seed=self.seed,
+        )
         counts: Mapping[str, Any] = report.counts
         return counts
 
