@@ -156,8 +156,8 @@ class ModelRun:
     def verify(self, progress: Progress = lambda stage, done, total: None) -> None:
         """Generate again on NumPy attention, in the same chunks, and compare the tokens."""
         again = GreedyRun(self.model, self._new_cache(), numpy_attention, end_of_text=self.tokenizer.end_of_text)
-        total = len(self.prompt_tokens) + self.options.max_tokens
         prompt = len(self.prompt_tokens)
+        total = prompt + len(self.run.tokens)
         for _ in again.steps(self.prompt_tokens, self.options.max_tokens, lambda n: progress("verify", n, total)):
             progress("verify", prompt + len(again.tokens), total)
         difference = first_difference(self.run.tokens, again.tokens)

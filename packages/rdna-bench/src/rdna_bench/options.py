@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,17 @@ def _dtype(value: str) -> str:
         return as_dtype(value).name
     except ValueError as error:
         raise typer.BadParameter(f"dtype is {value!r}; it must be fp16 or bf16") from error
+
+
+def at_least(low: int) -> Callable[[int], int]:
+    """A check of an integer option: it refuses what is below ``low``."""
+
+    def check(value: int) -> int:
+        if value < low:
+            raise typer.BadParameter(f"{value} given; it must be {low} or more")
+        return value
+
+    return check
 
 
 def _page_size(value: int) -> int:
@@ -70,7 +82,7 @@ Checks = Annotated[
     str, typer.Option(callback=_checks, help=f"none, all, or names joined by commas: {', '.join(CHECKS)}.")
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Compare with float64 NumPy; exit 1 on a difference.")]
-Seed = Annotated[int, typer.Option(min=0, help="Orders the cache's pages and draws random inputs.")]
+Seed = Annotated[int, typer.Option(callback=at_least(0), help="Orders the cache's pages and draws random inputs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Model = Annotated[
     Path | None, typer.Option(callback=_model, help="A GGUF file of the llama architecture; SmolLM2-135M by default.")

@@ -15,12 +15,17 @@ from rdna_bench.synthetic import DecodeRun
 from rdna_bench.traffic import Tally
 
 
-def quantity(value: float) -> str:
-    """``value`` with three digits and a k, M or G: 12345678 is "12.3 M"."""
-    for limit, divisor, suffix in ((1e9, 1e9, " G"), (1e6, 1e6, " M"), (1e4, 1e3, " k")):
+def quantity(value: float, unit: str = "") -> str:
+    """``value`` with about three digits and its unit: 12345678 B is "12.3 MB"."""
+    for limit, divisor, prefix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if value >= limit:
-            return f"{value / divisor:.3g}{suffix}"
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+            return f"{value / divisor:.3g} {prefix}{unit}"
+    return (f"{value:.3g} {unit}" if value < 100 else f"{value:.0f} {unit}").rstrip()
+
+
+def plural(count: int, noun: str) -> str:
+    """``count`` and ``noun``, in the plural unless the count is 1."""
+    return f"{count} {noun}" + ("" if count == 1 else "es" if noun.endswith("ch") else "s")
 
 
 def generate_table(run: ModelRun) -> Table:
@@ -31,7 +36,8 @@ def generate_table(run: ModelRun) -> Table:
     _add_where(table, options.target, options.checks)
     table.add_row("prompt", f"{len(run.prompt_tokens)} tokens in {greedy.prompt_seconds:.2f} s")
     table.add_row(
-        "answer", f"{len(greedy.tokens)} tokens, {greedy.tokens_per_second:.1f} tokens/s, up to the {greedy.finish}"
+        "answer",
+        f"{plural(len(greedy.tokens), 'token')}, {greedy.tokens_per_second:.1f} tokens/s, up to the {greedy.finish}",
     )
     _add_tally(table, run.tally)
     if run.comparison is not None:
@@ -65,19 +71,14 @@ def decode_table(run: DecodeRun) -> Table:
     return table
 
 
-def builds_table(records: Iterable[BuildRecord]) -> Table:
-    """The manifest, a build a row."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def builds_table(target: str, records: Iterable[BuildRecord]) -> Table:
+    """The manifest's builds for one target, a build a row; sizes in bytes."""
+    table = Table(title=target, title_justify="left", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("build", no_wrap=True)
-    table.add_column("target", no_wrap=True)
-    for heading in ("VGPR", "SGPR", "LDS", "scratch", "spills", "waves/SIMD", "code"):
+    for heading in ("VGPR", "SGPR", "LDS", "scratch", "spills", "waves", "code"):
         table.add_column(heading, justify="right", no_wrap=True)
     for record in records:
-        table.add_row(
-            record.name,
-            record.target,
-            *(str(number) for number in _resources(record)),
-        )
+        table.add_row(record.name, *(str(number) for number in _resources(record)))
     return table
 
 
@@ -106,9 +107,13 @@ def _add_where(table: Table, target: str, checks: Sequence[str]) -> None:
 
 def _add_tally(table: Table, tally: Tally) -> None:
     for index, (name, launches) in enumerate(sorted(tally.builds.items())):
-        table.add_row("" if index else "builds", f"{name}, {launches} launches, {escape(tally.provenance[name])}")
+        table.add_row(
+            "" if index else "builds", f"{name}, {plural(launches, 'launch')}, {escape(tally.provenance[name])}"
+        )
     rate = tally.wave_instructions / tally.seconds if tally.seconds else 0.0
-    table.add_row("launches", f"{tally.launches} of {tally.workgroups} workgroups, {tally.seconds:.2f} s in all")
+    table.add_row(
+        "launches", f"{tally.launches} with {plural(tally.workgroups, 'workgroup')} in all, {tally.seconds:.2f} s"
+    )
     table.add_row(
         "instructions",
         f"{quantity(tally.wave_instructions)} wave-instructions, {quantity(rate)}/s; {quantity(tally.wmma)} WMMA",
@@ -116,15 +121,15 @@ def _add_tally(table: Table, tally: Tally) -> None:
     ratio = tally.bytes_touched / tally.bytes_needed if tally.bytes_needed else 0.0
     table.add_row(
         "memory",
-        f"{quantity(tally.bytes_touched)}B touched of {quantity(tally.bytes_needed)}B needed ({ratio:.3f}); "
-        f"partials, counters and lengths {quantity(tally.bytes_scratch)}B",
+        f"{quantity(tally.bytes_touched, 'B')} touched, {quantity(tally.bytes_needed, 'B')} needed ({ratio:.3f}); "
+        f"partials, counters and lengths {quantity(tally.bytes_scratch, 'B')}",
     )
 
 
 def _add_comparison(table: Table, comparison: Comparison) -> None:
-    verdict = "within" if comparison.passed else "[red]over[/red]"
+    verdict = ("within" if comparison.passed else "[red]over[/red]") + f" the {comparison.dtype} tolerance"
     table.add_row(
         "attention",
-        f"{comparison.calls} outputs against float64 NumPy: worst relative error {comparison.worst_error:.2e}, "
-        f"{verdict} the {comparison.dtype} tolerance of {comparison.tolerance:.0e} ({comparison.worst_call})",
+        f"{plural(comparison.calls, 'output')} against float64 NumPy: worst relative error "
+        f"{comparison.worst_error:.2e}, {verdict} of {comparison.tolerance:.0e} ({comparison.worst_call})",
     )

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from rdna_bench.arrays import aligned_copy
 from rdna_bench.paged_cache import PagedCache
@@ -36,6 +37,7 @@ class Transformer:
         self.config = weights.config
         self._weights = weights
         half = self.config.head_size // 2
+        self._blas = ThreadpoolController().select(user_api="blas")
         self._rope_frequencies = self.config.rope_base ** (-np.arange(half) / half)
 
     def new_cache(self, page_size: int, dtype: str, seed: int = 0) -> PagedCache:
@@ -59,6 +61,12 @@ class Transformer:
             raise ValueError(
                 f"{len(cache)} + {len(tokens)} tokens do not fit the model's context of {self.config.context_length}"
             )
+        # A second BLAS thread saves a third of a step on an idle machine; on a busy one OpenBLAS's threads wait for each
+        # other in a loop of yields, and a step takes up to 30 times as long.
+        with self._blas.limit(limits=1):
+            return self._forward(tokens, cache, attention)
+
+    def _forward(self, tokens: Sequence[int], cache: PagedCache, attention: Attention) -> Float32:
         positions = cache.reserve(len(tokens))
         rotation = self._rotation(positions)
         block_table, seq_lens = cache.block_table, cache.seq_lens
@@ -74,7 +82,8 @@ class Transformer:
 
     def logits(self, hidden: Float32) -> Float32:
         """Scores of every token of the vocabulary, ``[..., vocab]`` from ``[..., hidden]``."""
-        return hidden @ self._weights.unembedding.T
+        with self._blas.limit(limits=1):
+            return hidden @ self._weights.unembedding.T
 
     def _project(self, layer: LayerWeights, x: Float32, rotation: NDArray[np.complex64]) -> tuple[Float32, ...]:
         heads = self._norm(x, layer.attention_norm) @ layer.qkv.T
