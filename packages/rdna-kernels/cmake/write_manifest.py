@@ -52,7 +52,7 @@ def read_object(path: Path) -> tuple[dict[str, Any], int]:
             if note["n_name"] == "AMDGPU" and note["n_type"] == NT_AMDGPU_METADATA
         ]
         if len(notes) != 1:
-            raise ObjectError(f"{path.name} has {len(notes)} notes of metadata, not one: its compiler is not one of AMDGPU")
+            raise ObjectError(f"{path.name} has {len(notes)} notes of AMDGPU metadata, not one")
         metadata = msgpack.unpackb(notes[0])
         kernels = metadata["amdhsa.kernels"]
         if len(kernels) != 1:
@@ -67,9 +67,9 @@ def read_object(path: Path) -> tuple[dict[str, Any], int]:
     return {**kernels[0], "target": metadata["amdhsa.target"].rsplit("-", 1)[-1]}, sizes[0]
 
 
-def entry(build: dict[str, Any], path: Path, compiler: str) -> dict[str, Any]:
+def entry(build: dict[str, Any], objects: Path, compiler: str) -> dict[str, Any]:
     """The manifest's entry of one build; ObjectError where the object is not the one that the build names."""
-    kernel, code_bytes = read_object(path)
+    kernel, code_bytes = read_object(objects / build["target"] / f"{build['name']}.hsaco")
     for what, found, expected in (
         ("kernel", kernel[".name"], build["name"]),
         ("target", kernel["target"], build["target"]),
@@ -80,7 +80,7 @@ def entry(build: dict[str, Any], path: Path, compiler: str) -> dict[str, Any]:
     target = rdna_registry.as_target(build["target"])
     lds_bytes = kernel[".group_segment_fixed_size"]
     if lds_bytes > target.lds_bytes:
-        raise ObjectError(f"{build['name']} for {target.name}: {lds_bytes} bytes of LDS, but a workgroup has {target.lds_bytes}")
+        raise ObjectError(f"{build['name']} for {target.name}: {lds_bytes} bytes of LDS, {target.lds_bytes} allowed")
     return {
         "name": build["name"],
         "operation": build["operation"],
@@ -100,8 +100,9 @@ def entry(build: dict[str, Any], path: Path, compiler: str) -> dict[str, Any]:
 
 def spilling(entries: list[dict[str, Any]]) -> list[str]:
     """One line for each build that keeps registers in memory."""
+    text = "{name} for {target}: {vgpr_spills} VGPR and {sgpr_spills} SGPR spills, {scratch_bytes} bytes of scratch"
     return [
-        "{name} for {target}: {vgpr_spills} VGPR spills, {sgpr_spills} SGPR spills, {scratch_bytes} bytes of scratch".format(**found)
+        text.format_map(found)
         for found in entries
         if found["vgpr_spills"] or found["sgpr_spills"] or found["scratch_bytes"]
     ]
@@ -117,11 +118,11 @@ def main() -> None:
     compiler = options.compiler.read_text(encoding="utf-8").strip()
     builds = json.loads(options.builds.read_text(encoding="utf-8"))
     try:
-        entries = [entry(build, options.objects / build["target"] / f"{build['name']}.hsaco", compiler) for build in builds]
+        entries = [entry(build, options.objects, compiler) for build in builds]
     except ObjectError as error:
         sys.exit(str(error))
     if lines := spilling(entries):
-        advice = "A build may not spill: give the source fewer live values, or take the build out of rdna_registry's tables."
+        advice = "No build may spill: keep fewer values alive in its source, or take it out of rdna_registry's tables."
         sys.exit("\n".join([*lines, advice]))
     options.out.write_text(json.dumps({"compiler": compiler, "builds": entries}, indent=1) + "\n", encoding="utf-8")
 
