@@ -26,7 +26,8 @@ def test_good_values_and_garbage_past_the_length_pass() -> None:
     [
         ([3, -1], [[0], [0]], r"seq_lens\[1\] is -1"),
         ([3, 33], [[0, 1], [2, 3]], r"block_table has 2 columns; seq_lens\[1\] = 33 needs 3 pages of 16"),
-        ([2**31 - 1], [[0]], r"block_table has 1 columns; seq_lens\[0\] = 2147483647 needs 134217728 pages"),
+        ([2**30], [[0]], r"block_table has 1 columns; seq_lens\[0\] = 1073741824 needs 67108864 pages"),
+        ([1, 2**31 - 1], [[0], [0]], r"seq_lens\[1\] is 2147483647; a sequence has at most 1073741824"),
         ([16, 17], [[0, 1], [1, -1]], r"block_table\[1, 1\] is -1, inside the 17 tokens.*pages 0 to 5"),
         ([16, 17], [[6, 1], [1, 2]], r"block_table\[0, 0\] is 6, inside the 16 tokens"),
         ([1], [[2**31 - 1]], r"block_table\[0, 0\] is 2147483647"),

@@ -53,7 +53,7 @@ def decode_attention(
         token strides are free: views of HND and of NHD caches both serve.
     block_table: int32 `[num_seqs, columns]`, the pages of each sequence in order; at least ceil(seq_len / page_size)
         columns, and what stands past that is never looked at.
-    seq_lens: int32 `[num_seqs]`, tokens of each sequence, the new ones included.
+    seq_lens: int32 `[num_seqs]`, tokens of each sequence, the new ones included; at most 2^30.
     max_query_len: M, 1 to 8. Token t of a sequence of S tokens stands at position S - M + t and sees no key past it.
     scale: of the scores, by default 1 / sqrt(head_size). window: a token sees the last `window` keys, itself included;
         0 is no window.

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from rdna_registry import MAX_GQA, MAX_QUERY_LEN, SERVED_HEAD_SIZES, DType, KernelVariant, as_dtype, provenance, select
 
+from rdna_kernels.decode_values import MAX_SEQ_LEN
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.layout import (
     Layout,
@@ -27,7 +28,8 @@ from rdna_kernels.layout import (
 from rdna_kernels.scratch import ScratchNeed
 
 PAGE_MULTIPLE = 16
-_INT32_MAX = 2**31 - 1
+_MOST_WORKGROUPS = 65535  # along y and z
+_MOST_TOKEN_STRIDE = 2**26  # elements; kernels address the 16 keys of a tile with 32-bit byte offsets
 _HND = 1
 
 
@@ -82,8 +84,8 @@ def decode_call(
             "longer "
             "query into chunks"
         )
-    if not 0 <= window <= _INT32_MAX:
-        raise ArgumentError(f"window is {window}; it is a number of keys, 0 (no window) to {_INT32_MAX}")
+    if window < 0:
+        raise ArgumentError(f"window is {window}; it is a number of keys, or 0 for no window")
     require_shape("q", q, (None, None, None), "[num_seqs * max_query_len, num_q_heads, head_size]")
     require_shape("kv_cache", kv_cache, (None, None, None, None), "[num_pages, num_kv_heads, page_size, 2 * head_size]")
     require_shape("seq_lens", seq_lens, (None,), "[num_seqs]")
@@ -109,7 +111,6 @@ def decode_call(
             f"q has {rows} rows; {num_seqs} sequences (from seq_lens) with max_query_len {max_query_len} make "
             f"{num_seqs * max_query_len}"
         )
-    _require_int32("the number of sequences times kv heads times 16", num_seqs * num_kv_heads * 16)
     if out is not None:
         require_shape("out", out, (rows, num_q_heads, head_size), "[num_seqs * max_query_len, num_q_heads, head_size]")
         require_dtype("out", out, dtype.value)
@@ -130,12 +131,14 @@ def decode_call(
     q_token, q_head, _ = element_strides(q, dtype.itemsize)
     out_token, out_head, _ = element_strides(out, dtype.itemsize)
     kv_block, kv_head, kv_token, _ = element_strides(kv_cache, dtype.itemsize)
+    grid = (chosen.max_segments, num_kv_heads * chosen.row_groups, num_seqs)
+    _require_launchable(grid, num_seqs, kv_token)
     (partial_rows, width), _, counters = chosen.scratch_shapes()
     return DecodeCall(
         variant=chosen,
         build_name=chosen.build.name,
         provenance=provenance(chosen),
-        grid=(chosen.max_segments, num_kv_heads * chosen.row_groups, num_seqs),
+        grid=grid,
         block=chosen.waves * 32,
         need=ScratchNeed(num_seqs * partial_rows, width, num_seqs * counters),
         constants={
@@ -152,7 +155,7 @@ def decode_call(
             "gqa": num_q_heads // num_kv_heads,
             "max_query_len": max_query_len,
             "page_size": page_size,
-            "window": window,
+            "window": min(window, MAX_SEQ_LEN),
             "row_groups": chosen.row_groups,
             "max_segments": chosen.max_segments,
             "min_segment_blocks": chosen.min_segment_blocks,
@@ -194,10 +197,17 @@ def _require_heads(num_q_heads: int, num_kv_heads: int) -> None:
         )
 
 
-def _require_int32(what: str, value: int) -> None:
-    if value > _INT32_MAX:
+def _require_launchable(grid: tuple[int, int, int], num_seqs: int, kv_stride_token: int) -> None:
+    if max(grid[1:]) > _MOST_WORKGROUPS:
         raise ArgumentError(
-            f"{what} is {value}; it must fit into 32 bits (at most {_INT32_MAX}): call for parts of the batch"
+            f"{num_seqs} sequences make a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups; a dimension has at "
+            "most "
+            f"{_MOST_WORKGROUPS}: call for parts of the batch"
+        )
+    if kv_stride_token > _MOST_TOKEN_STRIDE:
+        raise ArgumentError(
+            f"kv_cache has a token stride of {kv_stride_token} elements; at most {_MOST_TOKEN_STRIDE}: pass a denser "
+            "view"
         )
 
 

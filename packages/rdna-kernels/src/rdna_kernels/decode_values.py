@@ -8,6 +8,9 @@ import numpy as np
 
 from rdna_kernels.errors import ArgumentError
 
+MAX_SEQ_LEN = 2**30
+"""Most tokens of a sequence: kernels count keys, rounded up and with a window added, in 32 bits."""
+
 
 def check_values(
     seq_lens: np.ndarray[Any, Any], block_table: np.ndarray[Any, Any], page_size: int, num_pages: int
@@ -25,6 +28,10 @@ def check_values(
     if shortest < 0:
         sequence = lengths.index(shortest)
         raise ArgumentError(f"seq_lens[{sequence}] is {shortest}; a length is 0 (nothing to attend to) or more")
+    if longest > MAX_SEQ_LEN:
+        raise ArgumentError(
+            f"seq_lens[{lengths.index(longest)}] is {longest}; a sequence has at most {MAX_SEQ_LEN} tokens"
+        )
     columns = -(-longest // page_size)
     if columns > block_table.shape[1]:
         sequence = lengths.index(longest)
