@@ -61,8 +61,8 @@ class Transformer:
             raise ValueError(
                 f"{len(cache)} + {len(tokens)} tokens do not fit the model's context of {self.config.context_length}"
             )
-        # A second BLAS thread saves a third of a step on an idle machine; on a busy one OpenBLAS's threads wait for each
-        # other in a loop of yields, and a step takes up to 30 times as long.
+        # A second BLAS thread saves a third of a step on an idle machine; on a busy one OpenBLAS's threads wait for
+        # each other in a loop of yields, and a step takes up to 30 times as long.
         with self._blas.limit(limits=1):
             return self._forward(tokens, cache, attention)
 
