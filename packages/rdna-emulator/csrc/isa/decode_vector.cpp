@@ -24,6 +24,8 @@ Operand short_source(Decoding& d, OperandType type, u32 code) {
 // Takes the DPP dword where `code` announces one. Returns the operand number of source 0 itself.
 u32 take_dpp(Decoding& d, u32 code) {
   if (code != kCodeDpp8 && code != kCodeDpp8FetchInactive && code != kCodeDpp16) return code;
+  const OpInfo& op = *d.info.op;
+  if (op.has(kNoDpp) || dwords_of(op.src[0]) > 1 || dwords_of(op.dst[0]) > 1) d.valid = false;
   if (!d.take(1)) return code;
   const int word = static_cast<int>(d.words) - 1;
   DppControl& dpp = d.info.dpp;
@@ -69,7 +71,7 @@ void set_mask_result(Decoding& d, u32 code) {
 void set_mask_source(Decoding& d, u32 code) {
   d.info.src[3] = d.source(OperandType::mask, code);
   if (d.info.src[3].kind != OperandKind::sgpr && code != kNull) d.valid = false;
-  d.inst.smask = static_cast<u16>(code);
+  d.inst.smask = code == kNull ? kNullMask : static_cast<u16>(code);
 }
 
 // Everything that follows from the operands: the accumulator, the exchanged register, offsets and the prologue.
@@ -189,6 +191,7 @@ void decode_vop3p(Decoding& d) {
     const bool single = op.has(kMix) && !(d.info.op_sel_hi >> k & 1);
     if (single) type = OperandType::f32;
     const u32 code = d.field(1, 9 * k, 9);
+    if (op.cls == OpClass::wmma && code < kCodeVgpr && (k < 2 || code < 128)) d.valid = false;  // matrices are in VGPRs
     Operand& operand = d.info.src[k] = d.source(type, k == 0 ? take_dpp(d, code) : code);
     if (op.has(kMix)) {
       operand.high = !single && (d.info.op_sel >> k & 1);

@@ -66,13 +66,17 @@ Operand Decoding::scalar(OperandType type, u32 code) {
   operand.kind = OperandKind::sgpr;
   operand.dwords = dwords_of(type);
   operand.bytes = bytes_of(type);
+  if (operand.dwords > 1) {
+    if (code == kM0) valid = false;
+    if (code < 128) code &= operand.dwords == 2 ? ~1u : ~3u;  // the device ignores the low bits of pairs and larger groups
+  }
   operand.reg = static_cast<u16>(code);
   return operand;
 }
 
 Operand Decoding::source(OperandType type, u32 code) {
   if (code >= kCodeVgpr) return vgpr(type, code - kCodeVgpr);
-  if ((code < 128 && code != kNull) || (code >= 235 && code <= 238) || (code >= 251 && code <= 253)) return scalar(type, code);
+  if ((code < 128 && code != kNull) || (code >= 235 && code <= 239) || (code >= 251 && code <= 253)) return scalar(type, code);
   Operand operand;
   operand.kind = OperandKind::constant;
   operand.dwords = dwords_of(type);
@@ -108,7 +112,8 @@ void Decoding::set_scalar_source(int k, u32 code) {
 
 void Decoding::set_scalar_result(u32 code) {
   info.dst[0] = scalar(info.op->dst[0], code);
-  inst.dst = static_cast<u16>(code);
+  inst.dst = info.dst[0].reg;
+  if (inst.dst == kNull && info.dst[0].dwords > 1) inst.dst = kNullResult;
 }
 
 }  // namespace rdna

@@ -29,6 +29,10 @@ enum OperandCode : u32 {
   kCodeVgpr = 256,
 };
 
+// Scalar numbers that no encoding names: where results of several dwords go that are not wanted, and a lane mask of zeros.
+constexpr u16 kNullResult = 208;  // 16 registers
+constexpr u16 kNullMask = 224;
+
 struct Decoding {
   TargetMask target;
   const u32* text;    // the instruction's first word

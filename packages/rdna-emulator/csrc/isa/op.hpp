@@ -62,6 +62,7 @@ enum OpFlag : u32 {
   kEnds = 1u << 19,
   kUnserved = 1u << 20,    // traps on execution
   kLiteralMiddle = 1u << 21,  // the literal is source 1, not source 2
+  kNoDpp = 1u << 22,
 };
 
 enum TargetMask : u8 { kGfx1100 = 1, kGfx1151 = 2, kAllTargets = 3 };

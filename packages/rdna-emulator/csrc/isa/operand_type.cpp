@@ -73,7 +73,7 @@ u64 expand_constant(OperandType type, u32 code) {
 u64 expand_literal(OperandType type, u32 literal) {
   if (type == OperandType::f64) return u64{literal} << 32;
   if (type == OperandType::i64) return static_cast<u64>(i64{static_cast<i32>(literal)});
-  return literal;
+  return bytes_of(type) == 2 ? literal & 0xffff : literal;
 }
 
 }  // namespace rdna
