@@ -6,12 +6,12 @@ namespace rdna {
 
 // How the encoding's modifiers apply to an operation's sources.
 enum class SourceForm : u8 {
-  plain,        // negate, absolute and high of each operand, by its width
-  packed,       // op_sel and op_sel_hi choose the halves, neg_lo and neg_hi negate them
-  packed_dot,   // the same for sources 0 and 1; source 2 is one f32, negated by neg_lo
-  packed_integer,  // op_sel and op_sel_hi choose the halves, nothing is negated
-  mix,          // each source f32, or f16 (op_sel_hi) of either half (op_sel); neg_lo negates, neg_hi is the absolute value
-  untouched,    // the body reads scalars and modifiers from InstInfo itself (WMMA, dot4, lane reads and writes, permlane)
+  plain,       // negate, absolute and high of each operand, by its width
+  packed,      // op_sel and op_sel_hi choose the halves, neg_lo and neg_hi negate them
+  packed_dot,  // the same for sources 0 and 1; source 2 is one f32, negated by neg_lo
+  mix,         // f32, or f16 (op_sel_hi) of either half (op_sel); neg_lo negates, neg_hi is the absolute value
+  whole,       // no modifiers but DPP (dot4, dot8, v_pk_fmac_f16)
+  untouched,   // the body reads scalars and modifiers from InstInfo itself (WMMA, lane reads and writes, permlane)
 };
 SourceForm source_form_of(const char* mnemonic);
 
