@@ -153,6 +153,7 @@ struct alignas(128) Wave {
   u32 index = 0;                 // of the wave in its workgroup
   WaveState state = WaveState::running;
   bool leave = false;            // set by a handler: give the loop back to the scheduler (barrier, end, sleep)
+  u32 turn = 0;                  // branches backwards that it may still take before the scheduler looks at it
 
   u32 exec() const { return s[kExec]; }
   u32 scc() const { return s[kScc]; }

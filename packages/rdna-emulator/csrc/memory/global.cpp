@@ -1,0 +1,109 @@
+#include "memory/global.hpp"
+
+#include <algorithm>
+
+namespace rdna {
+
+alignas(128) const i32 kNoDelta[kLanes] = {};
+
+void mark_lines(Workgroup& group, const GlobalSite& site, u64 first_line) {
+  const auto mark = [&](u64 word, u64 bits) {
+    u64* target = site.lines + word;
+    if (!bits || !(bits & ~__atomic_load_n(target, __ATOMIC_RELAXED))) return;
+    const u64 before = __atomic_fetch_or(target, bits, __ATOMIC_RELAXED);
+    if (!before) group.worker->touched.push_back({site.span, word});
+  };
+  for (u32 k = 0; k < site.run_count; ++k) {
+    const u64 line = first_line + static_cast<u64>(i64{site.runs[k].line});
+    const u64 bits = ~u64{0} >> (64 - site.runs[k].count);
+    const u64 shift = line & 63;
+    mark(line >> 6, bits << shift);
+    mark((line >> 6) + 1, shift ? bits >> (64 - shift) : 0);
+  }
+}
+
+namespace {
+
+[[noreturn]] void fault(Wave& w, const Inst& i, const LaneAddresses& at, u32 active, u32 bytes, bool write) {
+  const AddressSpace& space = w.group->launch->space;
+  for (u32 lanes = active; lanes; lanes &= lanes - 1) {
+    const int l = std::countr_zero(lanes);
+    const Span* span = space.find(at.of(l));
+    if (span && at.of(l) + bytes <= span->end && (span->writable || !write)) continue;
+    const bool end_outside = span && (span->writable || !write);  // begins inside and ends outside
+    trap(w, i, Fault::memory, l, space.describe(end_outside ? span->end : at.of(l), bytes, write) +
+                                     (end_outside ? " (the access begins " + std::to_string(span->end - at.of(l)) + " bytes before that)" : ""));
+  }
+  trap(w, i, Fault::memory, std::countr_zero(active), space.describe(at.of(std::countr_zero(active)), bytes, write));
+}
+
+void use_span(GlobalSite& site, const AddressSpace& space, const Span& span) {
+  site.begin = span.begin - static_cast<u64>(site.low);
+  site.room = span.end - span.begin - static_cast<u64>(site.high - site.low) - site.bytes;
+  site.origin = span.origin;
+  site.lines = span.lines;
+  site.span = space.number(span);
+}
+
+// Lanes in several spans, or too far apart for 32-bit distances: each is a launch of one lane to the counters.
+Located locate_each(Wave& w, const Inst& i, GlobalSite& site, u32 active, const LaneAddresses& at, u32 bytes, bool write,
+                    u64* addresses) {
+  const AddressSpace& space = w.group->launch->space;
+  u64 segments[2 * kLanes];  // 32-byte segments, with the span's number in the top bits
+  u32 count = 0;
+  for (u32 lanes = active; lanes; lanes &= lanes - 1) {
+    const int l = std::countr_zero(lanes);
+    const u64 address = addresses[l] = at.of(l);
+    const Span* span = space.find(address);
+    if (!span || address + bytes > span->end || (write && !span->writable)) fault(w, i, at, active, bytes, write);
+    const u64 from = (address - span->origin) >> 5, to = (address - span->origin + bytes - 1) >> 5;
+    for (u64 segment = from; segment <= to; ++segment) segments[count++] = segment | u64{space.number(*span)} << 48;
+    if (!span->lines) continue;
+    GlobalSite line;
+    line.lines = span->lines;
+    line.span = space.number(*span);
+    line.run_count = 1;
+    line.runs[0] = {0, static_cast<u32>((to >> 2) - (from >> 2)) + 1};
+    mark_lines(*w.group, line, from >> 2);
+  }
+  Traffic& traffic = w.group->state->traffic;
+  traffic.bytes += static_cast<u64>(std::popcount(active)) * bytes;
+  std::sort(segments, segments + count);
+  for (int k = 0; k < 3; ++k) {
+    for (u32 n = 0; n < count; ++n) traffic.segments[k] += n == 0 || segments[n] >> k != segments[n - 1] >> k;
+  }
+  add_executions(site, traffic);
+  site.active = 0;  // no pattern: the next execution comes here again
+  return {};
+}
+
+}  // namespace
+
+Located locate_slowly(Wave& w, const Inst& i, GlobalSite& site, u32 active, const LaneAddresses& at, u32 bytes, bool write,
+                      u64* addresses) {
+  const AddressSpace& space = w.group->launch->space;
+  const u32 first = static_cast<u32>(std::countr_zero(active));
+  const u64 address = at.of(static_cast<int>(first));
+  const Span* span = space.find(address);
+  if (!span || (write && !span->writable)) fault(w, i, at, active, bytes, write);
+  i32 delta[kLanes];
+  for (u32 lanes = active; lanes; lanes &= lanes - 1) {
+    const int l = std::countr_zero(lanes);
+    const i64 distance = static_cast<i64>(at.of(l) - address);
+    const u64 offset = at.of(l) - span->begin, size = span->end - span->begin;
+    if (offset >= size || bytes > size - offset || distance != static_cast<i32>(distance)) {
+      return locate_each(w, i, site, active, at, bytes, write, addresses);
+    }
+    delta[l] = static_cast<i32>(distance);
+  }
+  add_executions(site, w.group->state->traffic);
+  site.bytes = bytes;
+  site.set(active, delta, bytes);
+  site.count_segments(static_cast<u32>(address - span->origin) & 127);
+  use_span(site, space, *span);
+  ++site.executions;
+  count_lines(*w.group, site, address);
+  return {reinterpret_cast<u8*>(address), &site};
+}
+
+}  // namespace rdna

@@ -1,0 +1,58 @@
+// How DS instructions find their lanes' bytes in LDS, and what that costs in bank cycles.
+#pragma once
+#include "memory/move.hpp"
+#include "run/launch.hpp"
+
+namespace rdna {
+
+// What a pattern costs: passes of 32, 16 or 8 lanes (4, 8 and more bytes a lane), in each the most that one of the 32
+// banks must deliver; equal dwords are one delivery, except to atomics, which go one by one.
+void count_bank_cycles(LdsSite&, u32 bytes, bool atomic);
+
+void lds_pattern_slowly(Wave&, const Inst&, LdsSite&, u32 active, const u32* addresses, u32 bytes, bool atomic);
+[[noreturn]] void lds_fault(Wave&, const Inst&, u32 active, const u32* addresses, u32 offset, u32 bytes, u32 alignment);
+
+struct LdsLanes {
+  u8* base;  // of LDS + the first lane's address
+  const LdsSite* site;
+};
+
+// The alignment that the device wants: that of the element, 4 for wider ones.
+constexpr u32 lds_alignment(u32 bytes) { return bytes < 4 ? bytes : 4; }
+
+// `offsets`: of each access that the instruction makes with these addresses.
+template <u32 kBytes, bool kAtomic = false, class... Offsets>
+RDNA_INLINE LdsLanes locate_lds(Wave& w, const Inst& i, u32 active, const u32* addresses, Offsets... offsets) {
+  Workgroup& group = *w.group;
+  LdsSite& site = lds_site(w, i);
+  const u32x differing = (*reinterpret_cast<const u32x*>(addresses) - addresses[site.first]) ^ site.deltas();
+  if (!site.fits(active, differing) || (kBytes < 4 && (addresses[site.first] & 3) != site.phase)) [[unlikely]] {
+    lds_pattern_slowly(w, i, site, active, addresses, kBytes, kAtomic);
+  }
+  site.executions += sizeof...(offsets);
+  const u32 first = addresses[site.first];
+  constexpr u32 kAlignment = kAtomic ? kBytes : lds_alignment(kBytes);
+  const auto check = [&](u32 offset) {
+    const i64 at = i64{first} + offset;
+    const bool inside = at + site.low >= 0 && at + site.high + kBytes <= group.lds_bytes;
+    if (!inside || ((static_cast<u32>(at) | site.alignment) & (kAlignment - 1))) [[unlikely]] {
+      lds_fault(w, i, active, addresses, offset, kBytes, kAlignment);
+    }
+  };
+  (check(offsets), ...);
+  return {group.lds + first, &site};
+}
+
+inline void report_lds(Wave& w, const Inst& i, Access access, u32 active, const LdsLanes& lanes, u32 offset, u32 bytes,
+                       u32 row, bool high, bool returns) {
+  u64 addresses[kLanes];
+  for (u32 left = active; left; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    addresses[l] = static_cast<u64>(lanes.base + offset + lanes.site->delta[l] - w.group->lds);
+  }
+  check_lds(w, i, {access, active, addresses, bytes, static_cast<u16>(row), high, returns});
+}
+
+RDNA_INLINE u32 row_of_data(const Inst& i, int k) { return static_cast<u32>(i.src[k]) / sizeof(u32x); }
+
+}  // namespace rdna

@@ -1,0 +1,91 @@
+// What a worker remembers of each memory instruction: how its lanes' addresses lay the last time. Most instructions
+// repeat their pattern, so that bounds, segments, lines and bank conflicts cost one comparison of two rows.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "memory/spans.hpp"
+
+namespace rdna {
+
+struct alignas(128) Pattern {
+  i32 delta[kLanes] = {};  // address of each active lane, less the first active lane's
+  u32 mask[kLanes] = {};   // all ones in active lanes
+  u32 active = 0;
+  u32 first = 0;           // first active lane
+  i64 low = 0, high = 0;   // smallest and largest delta
+  bool contiguous = false; // all lanes active, each at the end of the one before
+  u64 executions = 0;      // with this pattern, not yet added to the traffic
+
+  void set(u32 lanes, const i32* deltas, u32 bytes);
+  RDNA_INLINE bool fits(u32 lanes, u32x differing) const {
+    return lanes == active && __builtin_reduce_or(differing & *reinterpret_cast<const u32x*>(mask)) == 0;
+  }
+  RDNA_INLINE u32x deltas() const { return *reinterpret_cast<const u32x*>(delta); }
+};
+
+struct LineRun {
+  i32 line;   // of the first, counted from the line of the first active lane
+  u32 count;  // at most 64
+};
+
+struct GlobalSite : Pattern {
+  u32 phase = ~0u;  // byte of its 128-byte line at which the first active lane begins
+  u32 segments[3] = {};
+  u32 bytes = 0;    // per lane
+  u32 run_count = 0;
+  LineRun runs[2 * kLanes];
+  // The span of the last execution: it holds every lane if the first lane's address - begin <= room.
+  u64 begin = ~u64{0}, room = 0;
+  u64 origin = 0;
+  u64* lines = nullptr;
+  u32 span = 0;
+
+  void forget_span() { begin = ~u64{0}, room = 0; }
+  void count_segments(u32 first_byte);
+};
+
+struct LdsSite : Pattern {
+  u32 phase = 0;  // byte of its dword at which the first active lane begins
+  u32 alignment = 0;  // bits set in any delta
+  u32 cycles = 0, minimum = 0;
+};
+
+struct Traffic {
+  u64 bytes = 0;
+  u64 segments[3] = {};  // of 32, 64 and 128 bytes
+  u64 lds_cycles = 0, lds_minimum = 0;
+};
+
+// The state of one worker for one program.
+struct ProgramState {
+  explicit ProgramState(std::size_t insts) : executed(insts), global(insts), lds(insts) {}
+  GlobalSite& global_site(std::size_t inst) {
+    if (!global[inst]) {
+      global[inst] = std::make_unique<GlobalSite>();
+      used_global.push_back(global[inst].get());
+    }
+    return *global[inst];
+  }
+  LdsSite& lds_site(std::size_t inst) {
+    if (!lds[inst]) {
+      lds[inst] = std::make_unique<LdsSite>();
+      used_lds.push_back(lds[inst].get());
+    }
+    return *lds[inst];
+  }
+  void add_traffic();   // of all sites to `traffic`
+  void forget_spans();
+
+  std::vector<u64> executed;
+  std::vector<std::unique_ptr<GlobalSite>> global;
+  std::vector<std::unique_ptr<LdsSite>> lds;
+  std::vector<GlobalSite*> used_global;
+  std::vector<LdsSite*> used_lds;
+  Traffic traffic;
+};
+
+void add_executions(GlobalSite&, Traffic&);
+void add_executions(LdsSite&, Traffic&);
+
+}  // namespace rdna

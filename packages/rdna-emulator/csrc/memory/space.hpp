@@ -1,0 +1,59 @@
+// Loads and stores of one lane or all lanes, once their addresses are known; shared by GLOBAL, FLAT and MUBUF.
+#pragma once
+#include "memory/global.hpp"
+
+namespace rdna {
+
+RDNA_INLINE u32 row_of_source(const Inst& i, int k) { return static_cast<u32>(i.src[k]) / sizeof(u32x); }
+
+RDNA_INLINE LaneAddresses global_addresses(const Wave& w, const Inst& i) {
+  const u32* low = static_cast<const u32*>(w.source(i, 0));
+  const u64 offset = static_cast<u64>(i64{static_cast<i32>(i.imm)});
+  if (i.src[2]) return {low, nullptr, w.scalar_source64(i, 2) + offset};
+  return {low, low + kLanes, offset};
+}
+
+inline void report_access(Wave& w, const Inst& i, Access access, u32 active, const u64* addresses, u32 bytes, u32 row,
+                          bool high, bool returns) {
+  check_global(w, i, {access, active, addresses, bytes, static_cast<u16>(row), high, returns});
+}
+
+template <LoadKind kKind>
+RDNA_INLINE void load_global(Wave& w, const Inst& i, u32 active, const LaneAddresses& at) {
+  u64 addresses[kLanes];
+  const Located located = locate(w, i, global_site(w, i), active, at, kKind.bytes, false, addresses);
+  if (w.shadow) [[unlikely]] {
+    if (located.site) fill_addresses(located, active, addresses);
+    report_access(w, i, Access::load, active, addresses, kKind.bytes, i.dst, kKind.half == Half::high, false);
+  }
+  if (located.site) [[likely]] {
+    load_lanes<kKind>(w, i.dst, active, located.base, located.site->delta, located.site->contiguous);
+    return;
+  }
+  for (u32 lanes = active; lanes; lanes &= lanes - 1) {
+    const u32 lane = lanes & -lanes;
+    load_lanes<kKind>(w, i.dst, lane, reinterpret_cast<const u8*>(addresses[std::countr_zero(lane)]), kNoDelta, false);
+  }
+}
+
+template <StoreKind kKind>
+RDNA_INLINE void store_global(Wave& w, const Inst& i, u32 active, const LaneAddresses& at) {
+  u64 addresses[kLanes];
+  const Located located = locate(w, i, global_site(w, i), active, at, kKind.bytes, true, addresses);
+  const u32 row = row_of_source(i, 1);
+  if (w.shadow) [[unlikely]] {
+    if (located.site) fill_addresses(located, active, addresses);
+    report_access(w, i, Access::store, active, addresses, kKind.bytes, row, kKind.high, false);
+  }
+  ++w.group->worker->changes;
+  if (located.site) [[likely]] {
+    store_lanes<kKind>(w, row, active, located.base, located.site->delta, located.site->contiguous);
+    return;
+  }
+  for (u32 lanes = active; lanes; lanes &= lanes - 1) {
+    const u32 lane = lanes & -lanes;
+    store_lanes<kKind>(w, row, lane, reinterpret_cast<u8*>(addresses[std::countr_zero(lane)]), kNoDelta, false);
+  }
+}
+
+}  // namespace rdna
