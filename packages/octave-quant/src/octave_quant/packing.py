@@ -1,0 +1,80 @@
+"""Codes of 3 and 4 bits to bytes and back, in the order that the kernels load them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def pack(codes: ArrayLike, bits: int) -> NDArray[np.uint8]:
+    """Packs ``codes`` ``[..., n]`` of ``bits`` 3 or 4 into uint8 ``[..., n * bits / 8]``.
+
+    4 bit: 8 dimensions a dword; byte j holds code j in its low half and code j + 4 in its high half.
+    3 bit: a plane of the codes' lower two bits, 16 dimensions a dword (dimension d in byte d % 4 at bit
+    2 * ((d % 16) // 4)), then a plane of their upper bits, 32 dimensions a dword (byte d % 4, bit (d % 32) // 4).
+
+    ValueError where n is no multiple of 8 (4 bit) or 32 (3 bit), or a code does not fit into the bits.
+    """
+    given = np.asarray(codes)
+    _check(bits, given, "codes")
+    n = given.shape[-1]
+    _check_multiple(n, _dimensions_per_unit(bits), "codes", "dimensions")
+    if not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"codes have dtype {given.dtype}; codes are integers")
+    if given.size and (given.min() < 0 or given.max() >= 1 << bits):
+        raise ValueError(f"codes are from {given.min()} to {given.max()}; {bits} bits hold 0 to {(1 << bits) - 1}")
+    values = given.astype(np.uint8)
+    if bits == 4:
+        return _merge(values, 4)
+    return np.concatenate((_merge(values & np.uint8(3), 2), _merge(values >> np.uint8(2), 1)), axis=-1)
+
+
+def unpack(packed: ArrayLike, bits: int) -> NDArray[np.uint8]:
+    """The codes ``[..., n]`` of bytes ``[..., n * bits / 8]`` of `pack`; ValueError for other lengths or dtypes."""
+    values = np.asarray(packed)
+    _check(bits, values, "packed")
+    if values.dtype != np.uint8:
+        raise ValueError(f"packed has dtype {values.dtype}; packed codes are uint8")
+    _check_multiple(values.shape[-1], _dimensions_per_unit(bits) * bits // 8, "packed", "bytes")
+    if bits == 4:
+        return _split(values, 4)
+    low_bytes = values.shape[-1] * 2 // 3
+    low, high = _split(values[..., :low_bytes], 2), _split(values[..., low_bytes:], 1)
+    return low | (high << np.uint8(2))
+
+
+def _merge(values: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """Fields of ``width`` bits into dwords: field i of byte j is dimension 4 * i + j of the dword's."""
+    fields = 8 // width
+    *rows, n = values.shape
+    grouped = values.reshape(*rows, n // (4 * fields), fields, 4)
+    merged: NDArray[np.uint8] = np.bitwise_or.reduce(grouped << _shifts(width), axis=-2, dtype=np.uint8)
+    return merged.reshape(*rows, n // fields)
+
+
+def _split(packed: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """The inverse of `_merge`."""
+    *rows, length = packed.shape
+    grouped = packed.reshape(*rows, length // 4, 1, 4)
+    values = (grouped >> _shifts(width)) & np.uint8((1 << width) - 1)
+    return values.reshape(*rows, length * (8 // width)).astype(np.uint8)
+
+
+def _shifts(width: int) -> NDArray[np.uint8]:
+    return np.arange(0, 8, width, dtype=np.uint8)[:, None]
+
+
+def _dimensions_per_unit(bits: int) -> int:
+    return 8 if bits == 4 else 32
+
+
+def _check(bits: int, values: NDArray[np.generic], name: str) -> None:
+    if bits not in (3, 4):
+        raise ValueError(f"bits is {bits}; the format has codes of 3 and 4 bits")
+    if values.ndim == 0:
+        raise ValueError(f"{name} is a single number; its last axis holds the dimensions of a head")
+
+
+def _check_multiple(length: int, multiple: int, name: str, unit: str) -> None:
+    if length % multiple:
+        raise ValueError(f"the last axis of {name} has {length} {unit}; it must be a multiple of {multiple}")

@@ -1,0 +1,42 @@
+"""Whether rdna-kernels serves the decode steps of an attention layer."""
+
+from __future__ import annotations
+
+from rdna_kernels import Catalogue, MissingBuildError
+from rdna_registry import DEFAULT_TARGET, Layout, as_dtype, as_target, select
+
+from rdna_vllm.layer import AttentionLayer
+
+
+def why_not_served(layer: AttentionLayer, *, query_len: int = 1, target: str = DEFAULT_TARGET) -> list[str]:
+    """The reasons why decode steps of a layer do not run on rdna-kernels; none means that they do.
+
+    ``query_len`` is the query tokens of a sequence in one step, more than one for speculative decoding. ``target``
+    names the GPU, such as "gfx1151"; ValueError for one that nothing is built for.
+    """
+    as_target(target)
+    features = {
+        "attention sinks": layer.has_sinks,
+        "ALiBi": layer.has_alibi,
+        f"a softcap of {layer.logits_soft_cap} on the logits": layer.logits_soft_cap != 0,
+        "attention that is not causal": not layer.is_causal,
+    }
+    reasons = [f"{feature}: no kernel has it" for feature, wanted in features.items() if wanted]
+    if layer.kv_cache_dtype not in ("auto", layer.dtype):
+        reasons.append(f"a KV cache of {layer.kv_cache_dtype}: the kernels read one of the model's own dtype")
+    try:
+        dtype = as_dtype(layer.dtype)
+        variant = select(
+            layer.num_q_heads,
+            layer.num_kv_heads,
+            layer.head_size,
+            query_len,
+            layer.block_size,
+            Layout.HND,
+            layer.sliding_window,
+            dtype,
+        )
+        Catalogue.installed().record(variant.build.name, target)
+    except (ValueError, MissingBuildError) as error:
+        reasons.append(str(error))
+    return reasons
