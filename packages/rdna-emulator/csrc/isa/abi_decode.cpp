@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "isa/decode.hpp"
+#include "isa/decoding.hpp"
 #include "isa/disassemble.hpp"
 
 namespace rdna {
@@ -31,8 +32,14 @@ std::string opcode_table() {
   std::string text;
   for (const OpInfo& op : ops()) {
     text += std::to_string(static_cast<int>(op.format)) + '\t' + std::to_string(op.opcode) + '\t' + op.name + '\t' +
-            std::to_string(op.targets) + '\t' + name_of(op.cls) + '\t' + (op.has(kUnserved) ? "0" : "1") + '\n';
+            std::to_string(op.targets) + '\t' + name_of(op.cls) + '\t' + (body_of_row(&op) == trap_unserved ? "0" : "1") + '\n';
   }
+  return text;
+}
+
+std::string bodies() {
+  std::string text;
+  for (const std::string& name : registered_mnemonics()) text += name + '\n';
   return text;
 }
 
@@ -59,8 +66,13 @@ extern "C" {
   }
 }
 
-// A line a row of the opcode table: format, opcode, mnemonic, targets, class, whether it is more than a name.
+// A line a row of the opcode table: format, opcode, mnemonic, targets, class, whether it can be executed.
 [[gnu::visibility("default")]] std::int64_t rdna_opcode_table(char* out, std::uint64_t capacity) {
   return rdna::copy_out(rdna::opcode_table(), out, capacity);
+}
+
+// A line a mnemonic that has a body.
+[[gnu::visibility("default")]] std::int64_t rdna_bodies(char* out, std::uint64_t capacity) {
+  return rdna::copy_out(rdna::bodies(), out, capacity);
 }
 }

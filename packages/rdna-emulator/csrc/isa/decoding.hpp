@@ -92,6 +92,8 @@ void trap_unserved(Wave&, const Inst&);   // known, but nothing executes it
 void trap_past_end(Wave&, const Inst&);
 void trap_bad_branch(Wave&, const Inst&);
 
+// Every mnemonic that has a body, in no order; ".clamp" follows where it is the saturating form.
+std::vector<std::string> registered_mnemonics();
 // The body of a row, `trap_unserved` where none is registered.
 Body body_of_row(const OpInfo*);
 
