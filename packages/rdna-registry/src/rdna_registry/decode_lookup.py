@@ -10,6 +10,7 @@ from rdna_registry.builds import Build
 from rdna_registry.decode_rule import derive
 from rdna_registry.decode_tables import DecodeShape, as_shape, shape_of, tuned_entry, variants
 from rdna_registry.decode_variant import MAX_QUERY_LEN, KernelVariant, Layout
+from rdna_registry.remember import remembered
 from rdna_registry.targets import DEFAULT_TARGET, Target, as_target
 
 SERVED_HEAD_SIZES: tuple[int, ...] = (64, 128)
@@ -24,6 +25,7 @@ class _Choice(NamedTuple):
     provenance: str
 
 
+@remembered
 def variant_for(
     num_q_heads: int,
     num_kv_heads: int,
@@ -40,17 +42,12 @@ def variant_for(
     ``window`` is in keys, 0 for full causal attention; ``dtype`` is whatever `as_dtype` takes. TypeError or ValueError,
     naming the argument, for what no shape can have.
     """
-    try:
-        return _variant_for(
-            num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch
-        )
-    except TypeError:  # an argument that cannot be a key of the cache, or one that the checks below name
-        pass
-    return _variant_for.__wrapped__(
-        num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch
-    )
+    shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
+    entry = tuned_entry(shape)
+    return None if entry is None else entry[0]
 
 
+@remembered
 def select(
     num_q_heads: int,
     num_kv_heads: int,
@@ -68,13 +65,8 @@ def select(
     no build serves the shape: head sizes outside `SERVED_HEAD_SIZES`, more than `MAX_QUERY_LEN` query tokens, more than
     `MAX_GQA` query heads to a kv head, pages that are no multiple of 16, layout NHD.
     """
-    try:
-        return _select(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
-    except TypeError:  # as in variant_for
-        pass
-    return _select.__wrapped__(
-        num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch
-    )
+    shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
+    return _choose(shape).variant
 
 
 def explain(
@@ -98,6 +90,7 @@ def explain(
     return f"{variant.name} (build {variant.build.name}) is {choice.provenance}."
 
 
+@remembered
 def provenance(variant: KernelVariant) -> str:
     """Where an entry comes from: ``tuned: ...`` with its table row, ``derived: ...`` with the rows that it was derived
     from, or ``given: ...`` for knobs that neither the tables nor the rule chose."""
@@ -112,41 +105,6 @@ def provenance(variant: KernelVariant) -> str:
     if choice is not None and choice.variant == variant:
         return choice.provenance
     return "given: knobs chosen by the caller"
-
-
-@functools.lru_cache(maxsize=4096, typed=True)
-def _variant_for(
-    num_q_heads: int,
-    num_kv_heads: int,
-    head_size: int,
-    max_query_len: int,
-    page_size: int,
-    layout: int,
-    window: int,
-    dtype: object,
-    batch: object,
-) -> KernelVariant | None:
-    entry = tuned_entry(
-        as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
-    )
-    return None if entry is None else entry[0]
-
-
-@functools.lru_cache(maxsize=4096, typed=True)
-def _select(
-    num_q_heads: int,
-    num_kv_heads: int,
-    head_size: int,
-    max_query_len: int,
-    page_size: int,
-    layout: int,
-    window: int,
-    dtype: object,
-    batch: object,
-) -> KernelVariant:
-    return _choose(
-        as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
-    ).variant
 
 
 def _choose(shape: DecodeShape) -> _Choice:

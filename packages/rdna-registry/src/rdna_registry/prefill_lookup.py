@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import functools
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +13,12 @@ from rdna_registry.dtypes import as_dtype
 from rdna_registry.lengths import as_lengths, query_lengths
 from rdna_registry.prefill_tables import PrefillShape, prefill_cells, prefill_entries
 from rdna_registry.prefill_variant import PREFILL_MIN_M, PrefillVariant
+from rdna_registry.remember import remembered
 
 _Entries = tuple[tuple[PrefillVariant, ...], tuple[int, ...]]
 
 
-@functools.lru_cache(maxsize=4096, typed=True)
+@remembered
 def _entries(
     num_q_heads: int, num_kv_heads: int, head_size: int, page_size: int, layout: int, window: int, dtype: object
 ) -> _Entries:
@@ -28,7 +28,7 @@ def _entries(
     return entries, tuple(entry.min_query_len for entry in entries)
 
 
-@functools.lru_cache(maxsize=4096, typed=True)
+@remembered
 def _as_shape(num_q_heads: int, num_kv_heads: int, head_size: int, page_size: int, window: int) -> PrefillShape:
     shape = PrefillShape(
         as_int("num_q_heads", num_q_heads, 1),
@@ -42,21 +42,11 @@ def _as_shape(num_q_heads: int, num_kv_heads: int, head_size: int, page_size: in
     return shape
 
 
-def _entries_of(
-    num_q_heads: int, num_kv_heads: int, head_size: int, page_size: int, layout: int, window: int, dtype: object
-) -> _Entries:
-    try:
-        return _entries(num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype)
-    except TypeError:  # an argument that cannot be a key of the cache, or one that the checks below name
-        pass
-    return _entries.__wrapped__(num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype)
-
-
 def prefill_variants(
     num_q_heads: int, num_kv_heads: int, head_size: int, page_size: int, window: int, dtype: object
 ) -> tuple[PrefillVariant, ...]:
     """The tuned prefill entries of a shape, sorted by min_query_len; none where the tables have none."""
-    return _entries_of(num_q_heads, num_kv_heads, head_size, page_size, Layout.HND, window, dtype)[0]
+    return _entries(num_q_heads, num_kv_heads, head_size, page_size, Layout.HND, window, dtype)[0]
 
 
 def prefill_variant_for(
@@ -74,7 +64,7 @@ def prefill_variant_for(
     It is the one with the largest min_query_len that is not above ``num_tokens``, else the one with the smallest. None
     for layout NHD, for fewer than `PREFILL_MIN_M` tokens, and where the tables have no row of the shape.
     """
-    entries, starts = _entries_of(num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype)
+    entries, starts = _entries(num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype)
     if as_int("num_tokens", num_tokens, 0) < PREFILL_MIN_M or not entries:
         return None
     return entries[max(bisect.bisect_right(starts, num_tokens) - 1, 0)]
@@ -140,7 +130,7 @@ def prefill_batch_variant_for(
     row of the shape, or the layout is NHD.
     """
     starts, lengths = as_lengths("query_start_loc", query_start_loc), as_lengths("seq_lens", seq_lens)
-    entries, _ = _entries_of(num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype)
+    entries, _ = _entries(num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype)
     shape = _as_shape(num_q_heads, num_kv_heads, head_size, page_size, window)
     if entries and shape in prefill_cells():
         mean_m, keys = prefill_batch_features(starts, lengths, window)

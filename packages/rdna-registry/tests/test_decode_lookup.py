@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rdna_registry import (
+    MAX_GQA,
+    SERVED_HEAD_SIZES,
+    ArgumentError,
+    DType,
+    KernelVariant,
+    Layout,
+    builds,
+    explain,
+    provenance,
+    select,
+    variant_for,
+    variants,
+)
+from rdna_registry.decode_rule import MOST_SEGMENTS, derive
+from rdna_registry.decode_tables import as_shape
+
+CALL: dict[str, Any] = {
+    "num_q_heads": 14,
+    "num_kv_heads": 2,
+    "head_size": 64,
+    "max_query_len": 1,
+    "page_size": 16,
+    "layout": 1,
+    "window": 0,
+    "dtype": "fp16",
+}
+
+calls = st.fixed_dictionaries(
+    {
+        "num_kv_heads": st.integers(1, 64),
+        "head_size": st.sampled_from(SERVED_HEAD_SIZES),
+        "max_query_len": st.integers(1, 8),
+        "page_size": st.integers(1, 200).map(lambda pages: 16 * pages),
+        "layout": st.just(1),
+        "window": st.one_of(st.just(0), st.integers(1, 100_000)),
+        "dtype": st.sampled_from(["fp16", "bf16"]),
+        "batch": st.booleans(),
+    }
+)
+
+
+def entry_call(entry: KernelVariant) -> dict[str, Any]:
+    call = {name: getattr(entry, name) for name in CALL}
+    return {**call, "batch": bool(entry.batched)}
+
+
+def test_every_row_gives_four_entries() -> None:
+    entries = variants()
+    assert len(entries) == len(set(entries)) == 1280
+    assert {(entry.dtype, entry.batched) for entry in entries} == {
+        (dtype, batched) for dtype in DType for batched in (0, 1)
+    }
+    assert {entry.layout for entry in entries} == {Layout.HND}
+
+
+def test_every_entry_is_found_by_its_shape() -> None:
+    for entry in variants():
+        assert variant_for(**entry_call(entry)) is entry
+
+
+def test_the_knobs_of_a_row() -> None:
+    entry = variant_for(16, 2, 64, 8, 16, 1, 0, "bf16", True)
+    assert entry == KernelVariant(64, 16, 2, 8, 16, 1, 5, 4, 4, 8, 0, 1, 0, 0, DType.bf16, 0, 1)
+
+
+def test_numpy_integers_and_dtypes_do() -> None:
+    call = {name: np.int64(value) if isinstance(value, int) else np.dtype("f2") for name, value in CALL.items()}
+    assert variant_for(**call) is variant_for(**CALL)
+    assert select(**call) is variant_for(**CALL)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layout": 0},
+        {"page_size": 32},
+        {"page_size": 17},
+        {"window": 512},
+        {"max_query_len": 9},
+        {"num_q_heads": 12},
+        {"head_size": 80},
+        {"head_size": 63},
+    ],
+    ids=str,
+)
+def test_shapes_without_a_row(change: dict[str, Any]) -> None:
+    assert variant_for(**{**CALL, **change}) is None
+    assert variant_for(**{**CALL, **change}) is None  # from the cache, too
+
+
+BAD_VALUES: list[tuple[str, Any]] = [
+    *((name, value) for name in ("num_q_heads", "num_kv_heads", "head_size", "max_query_len") for value in (0, -1)),
+    ("num_q_heads", 13),
+    ("page_size", 0),
+    ("layout", 2),
+    ("layout", -1),
+    ("window", -1),
+    ("dtype", "fp32"),
+    ("dtype", None),
+]
+
+
+@pytest.mark.parametrize("look_up", [variant_for, select])
+@pytest.mark.parametrize(("argument", "value"), BAD_VALUES)
+def test_values_that_no_shape_has(look_up: Any, argument: str, value: object) -> None:
+    with pytest.raises(ArgumentError, match=f"^{argument} is {value!r}; allowed: "):
+        look_up(**{**CALL, argument: value})
+
+
+@pytest.mark.parametrize("look_up", [variant_for, select, explain])
+@pytest.mark.parametrize("value", ["16", 16.0, None, [16], True])
+@pytest.mark.parametrize("argument", [name for name in CALL if name != "dtype"])
+def test_values_of_other_types(look_up: Any, argument: str, value: object) -> None:
+    look_up(**CALL)  # an equal number of the right type is in the cache
+    with pytest.raises(TypeError, match=f"^{argument} is .*an integer is needed"):
+        look_up(**{**CALL, argument: value})
+
+
+def test_a_dtype_that_cannot_be_a_key() -> None:
+    with pytest.raises(ArgumentError, match=r"^dtype is"):
+        variant_for(**{**CALL, "dtype": ["fp16"]})
+
+
+NOT_SERVED: list[tuple[dict[str, Any], str, str]] = [
+    ({"layout": 0}, "layout", r"1 \(HND\)"),
+    ({"head_size": 256}, "head_size", "64, 128, which are built"),
+    ({"head_size": 80}, "head_size", "64, 128, which are built"),
+    ({"max_query_len": 9}, "max_query_len", "1 to 8"),
+    ({"page_size": 17}, "page_size", "a multiple of 16"),
+    ({"page_size": 8}, "page_size", "a multiple of 16"),
+    ({"num_q_heads": 66}, "num_q_heads", "at most 32 for each kv head, here 64"),
+]
+
+
+@pytest.mark.parametrize(("change", "argument", "allowed"), NOT_SERVED, ids=str)
+def test_shapes_that_no_build_serves(change: dict[str, Any], argument: str, allowed: str) -> None:
+    call = {**CALL, **change}
+    assert variant_for(**call) is None
+    with pytest.raises(ArgumentError, match=f"^{argument} is {call[argument]}; allowed: {allowed}"):
+        select(**call)
+    assert explain(**call).startswith(f"No entry: {argument} is {call[argument]}; allowed: ")
+
+
+def test_select_gives_the_tuned_entry() -> None:
+    for entry in variants():
+        if entry.head_size in SERVED_HEAD_SIZES:
+            assert select(**entry_call(entry)) is entry
+            assert provenance(entry).startswith("tuned: published tuning for ")
+
+
+@given(calls, st.integers(1, MAX_GQA))
+def test_select_serves_every_shape(call: dict[str, Any], gqa: int) -> None:
+    call["num_q_heads"] = gqa * call["num_kv_heads"]
+    entry = select(**call)
+    assert entry_call(entry) == {**call, "dtype": entry.dtype}
+    assert entry.dtype.name == call["dtype"]
+    assert entry.build in builds()
+    assert 1 <= entry.max_segments <= MOST_SEGMENTS
+    assert entry.row_groups * entry.rows_per_group >= gqa * entry.max_query_len
+    assert KernelVariant.from_name(entry.name) == entry
+    assert provenance(entry).startswith(("tuned: ", "derived: from published tuning for "))
+    assert f"(build {entry.build.name}) is {provenance(entry)}." in explain(**call)
+
+
+@pytest.mark.parametrize("head_size", SERVED_HEAD_SIZES)
+@pytest.mark.parametrize("max_query_len", range(1, 9))
+@pytest.mark.parametrize("gqa", [*range(1, 17), 32])
+def test_rows_fit_a_build(gqa: int, max_query_len: int, head_size: int) -> None:
+    for num_kv_heads in (1, 2, 3, 4, 5, 8, 10, 16, 32):
+        entry = select(gqa * num_kv_heads, num_kv_heads, head_size, max_query_len, 16, 1, 0, "fp16")
+        assert entry.rows_padded in (16, 32)
+        assert entry.build in builds()
+
+
+def test_another_page_keeps_the_knobs() -> None:
+    tuned = select(**CALL)
+    derived = select(**{**CALL, "page_size": 784})
+    assert derived == dataclasses.replace(tuned, page_size=784)
+    assert provenance(derived) == "derived: from published tuning for Qwen2.5-0.5B, decode.csv line 2"
+
+
+def test_a_short_window_needs_fewer_segments() -> None:
+    # 4 waves take 64 keys at a time: 65 keys touch 3 blocks, which are one segment of at least 2.
+    assert select(**CALL).max_segments == 4
+    assert select(**{**CALL, "window": 65}).max_segments == 1
+    assert select(**{**CALL, "window": 200}).max_segments == 2
+    assert select(**{**CALL, "window": 4096}).max_segments == 4
+
+
+def test_fewer_kv_heads_get_more_segments() -> None:
+    entries = [select(7 * heads, heads, 64, 1, 16, 1, 0, "fp16") for heads in (1, 2, 4, 16)]
+    assert [entry.max_segments for entry in entries] == [8, 4, 2, 1]
+    smollm = select(9, 3, 64, 1, 16, 1, 0, "fp16")
+    assert (smollm.max_segments, smollm.row_groups, smollm.waves) == (3, 1, 4)
+
+
+@given(calls, st.integers(1, MAX_GQA))
+def test_workgroups_are_about_those_of_the_neighbours(call: dict[str, Any], gqa: int) -> None:
+    call["num_q_heads"] = gqa * call["num_kv_heads"]
+    call["window"] = 0
+    derived = derive(as_shape(**call))
+    assert derived is not None
+    entry = derived.variant
+    per_segment = entry.num_kv_heads * entry.row_groups
+    tuned = [row.variant for row in derived.neighbours]
+    wanted = math.prod(near.max_segments * near.num_kv_heads * near.row_groups for near in tuned) ** (1 / len(tuned))
+    if entry.max_segments < MOST_SEGMENTS:
+        assert per_segment * entry.max_segments >= wanted - per_segment / 2 - 1e-6
+    if entry.max_segments > 1:
+        assert per_segment * entry.max_segments <= wanted + per_segment / 2 + 1e-6
+
+
+@pytest.mark.parametrize("head_size", [256, 512])
+def test_the_rule_keeps_to_the_builds_of_all_head_sizes(head_size: int) -> None:
+    known = builds(head_sizes=(256, 512))
+    for gqa in (*range(1, 17), 32):
+        for max_query_len in range(1, 9):
+            for window in (0, 512):
+                derived = derive(as_shape(gqa * 3, 3, head_size, max_query_len, 64, 1, window, "fp16", False))
+                assert derived is not None
+                assert derived.variant.build in known
+                assert not derived.variant.dot_product or derived.variant.row_groups == 1
+
+
+def test_the_rule_has_nothing_for_other_head_sizes() -> None:
+    assert derive(as_shape(8, 8, 80, 1, 16, 1, 0, "fp16", False)) is None
+
+
+def test_provenance_of_other_knobs() -> None:
+    tuned = select(**CALL)
+    assert provenance(dataclasses.replace(tuned, max_segments=9)) == "given: knobs chosen by the caller"
+    assert provenance(dataclasses.replace(tuned, head_size=80)) == "given: knobs chosen by the caller"
+    assert provenance(dataclasses.replace(tuned, layout=0)) == "given: knobs chosen by the caller"
+
+
+def test_explain_is_one_sentence() -> None:
+    assert explain(**CALL) == (
+        "rdna_decode_64_14_2_1_16_4_1_2_4_0_1_0_0_0_0 (build decode_h64_r16_w4_s0_p1_l0_d0_fp16) is tuned: published "
+        "tuning for Qwen2.5-0.5B, decode.csv line 2."
+    )
