@@ -75,7 +75,9 @@ def test_the_knobs_of_a_row() -> None:
 
 
 def test_numpy_integers_and_dtypes_do() -> None:
-    call = {name: np.int64(value) if isinstance(value, int) else np.dtype("f2") for name, value in CALL.items()}
+    call: dict[str, Any] = {
+        name: np.int64(value) if isinstance(value, int) else np.dtype("f2") for name, value in CALL.items()
+    }
     assert variant_for(**call) is variant_for(**CALL)
     assert select(**call) is variant_for(**CALL)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -92,4 +91,4 @@ def test_bad_values_are_refused(change: dict[str, Any], argument: str) -> None:
 @pytest.mark.parametrize("argument", list(FIELDS))
 def test_values_of_other_types_are_refused(argument: str) -> None:
     with pytest.raises(TypeError, match=f"^{argument} is"):
-        dataclasses.replace(PrefillVariant(**FIELDS), **{argument: 16.0})
+        PrefillVariant(**{**FIELDS, argument: 16.0})

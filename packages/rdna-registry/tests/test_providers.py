@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint
+from importlib import metadata
 from typing import Any
 
 import pytest
@@ -31,10 +31,8 @@ no_function = 3
 def provide(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[dict[str, str]], None]]:
     def install(names: dict[str, str]) -> None:
         group = providers.ENTRY_POINT_GROUP
-        points = [EntryPoint(name, value, group) for name, value in names.items()]
-        monkeypatch.setattr(
-            providers.metadata, "entry_points", lambda **given: points if given == {"group": group} else []
-        )
+        points = [metadata.EntryPoint(name, value, group) for name, value in names.items()]
+        monkeypatch.setattr(metadata, "entry_points", lambda **given: points if given == {"group": group} else [])
         monkeypatch.setitem(sys.modules, "some_kernels", sys.modules[__name__])
         providers._providers.cache_clear()
 
