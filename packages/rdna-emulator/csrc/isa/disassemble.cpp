@@ -35,7 +35,7 @@ bool is_half(OperandType type) {
 }
 
 std::string vector_operand(const Operand& operand, OperandType type, const InstInfo& info) {
-  std::string text = operand_text(operand, type, info);
+  std::string text = operand_text(operand, type, info.op->has(kHasLiteral));
   if (operand.kind == OperandKind::vgpr && is_half(type) && !info.op->has(kMix)) text += operand.high ? ".h" : ".l";
   if (operand.absolute) text = "|" + text + "|";
   if (operand.negate) text = operand.kind == OperandKind::constant && !operand.absolute ? "neg(" + text + ")" : "-" + text;
@@ -63,9 +63,11 @@ void vector_modifiers(Text& text, const InstInfo& info) {
   } else if (info.op_sel) {
     bool halves = is_half(op.dst[0]) || starts_with(op.name, "v_permlane");
     for (OperandType type : op.src) halves |= is_half(type);
-    const int count = sources - (op.has(kAccumulates) ? 1 : 0);
-    u32 bits = (info.op_sel & ((1u << count) - 1)) | (info.op_sel >> 3 & 1) << count;
+    const bool permutes = starts_with(op.name, "v_permlane");  // there the bits are fetch_inactive and bound_control
+    const int count = permutes ? 1 : sources;
+    u32 bits = permutes ? info.op_sel & 3u : (info.op_sel & ((1u << count) - 1)) | (info.op_sel >> 3 & 1u) << count;
     if (starts_with(op.name, "v_dot2")) bits &= 12;
+    if (starts_with(op.name, "v_cndmask")) bits = 0;
     if (halves && bits) text.modify("op_sel:" + bit_list(bits, count + 1));
   }
   text.flag(info.clamp, "clamp");
@@ -94,7 +96,7 @@ std::string half_text(const InstInfo& info) {
   std::string text = "v_dual_" + std::string(info.op->name + 2) + " " + register_name(info.dst[0]);
   for (int k = 0; k < 3; ++k) {
     if (info.src[k].kind == OperandKind::none || (k == 2 && info.op->has(kAccumulates))) continue;
-    text += ", " + operand_text(info.src[k], info.op->src[k], info);
+    text += ", " + operand_text(info.src[k], info.op->src[k], info.op->has(kHasLiteral));
   }
   return text;
 }
@@ -106,7 +108,7 @@ void sopk_text(Text& text, const Inst& inst) {
   if (name == "s_setreg_b32" || name == "s_setreg_imm32_b32") text.add(hardware_register_text(immediate));
   if (inst.info->dst[0].kind != OperandKind::none) text.add(register_name(inst.info->dst[0]));
   if (inst.info->src[0].kind != OperandKind::none && !(op.dst[0] != OperandType::none)) {
-    text.add(operand_text(inst.info->src[0], op.src[0], *inst.info));
+    text.add(operand_text(inst.info->src[0], op.src[0]));
   }
   if (starts_with(name, "s_setreg")) return;
   text.add(name == "s_getreg_b32" ? hardware_register_text(immediate)
@@ -146,19 +148,19 @@ void scalar_text(Text& text, const Inst& inst) {
   if (op.src[0] == OperandType::message) text.add(message_text(inst.imm));
   for (int k = 0; k < 3; ++k) {
     if (info.src[k].kind == OperandKind::none || (k == 2 && op.has(kAccumulates))) continue;
-    text.add(operand_text(info.src[k], op.src[k], info));
+    text.add(operand_text(info.src[k], op.src[k], op.has(kHasLiteral)));
   }
 }
 
 void smem_text(Text& text, const InstInfo& info) {
   if (info.src[0].kind == OperandKind::none) return;
   text.add(info.dst[0].kind != OperandKind::none ? register_name(info.dst[0]) : std::to_string(info.raw[0] >> 6 & 127));
-  text.add(operand_text(info.src[0], info.op->src[0], info));
+  text.add(operand_text(info.src[0], info.op->src[0]));
   if (info.src[3].kind != OperandKind::none) {
     text.add(register_name(info.src[3]));
     if (info.offset) text.modify("offset:" + signed_hex(info.offset));
   } else {
-    text.add(signed_hex(info.offset));
+    text.add(info.offset ? signed_hex(info.offset) : "null");
   }
   text.flag(info.glc, "glc");
   text.flag(info.dlc, "dlc");
@@ -207,7 +209,7 @@ void mubuf_text(Text& text, const InstInfo& info) {
   text.add(register_name(data));
   text.add(info.src[0].kind != OperandKind::none ? register_name(info.src[0]) : "off");
   text.add(register_name(info.src[2]));
-  text.add(operand_text(info.src[3], OperandType::b32, info));
+  text.add(operand_text(info.src[3], OperandType::b32));
   text.flag(info.idxen, "idxen");
   text.flag(info.offen, "offen");
   if (info.offset) text.modify("offset:" + std::to_string(info.offset));

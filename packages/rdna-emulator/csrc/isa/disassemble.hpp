@@ -16,7 +16,8 @@ std::vector<std::string> registers_written(const Inst&);
 
 // Parts of the text (register_text.cpp, immediate_text.cpp).
 std::string register_name(const Operand&);
-std::string operand_text(const Operand&, OperandType, const InstInfo&);
+// A literal that an inline constant could replace is written lit(...), unless the instruction always has one.
+std::string operand_text(const Operand&, OperandType, bool always_literal = false);
 std::string hex(u64);
 std::string number(u32 value);                // as LLVM writes an immediate: decimal from -16 to 64, hexadecimal beyond
 std::string waitcnt_text(u32 immediate);

@@ -36,6 +36,17 @@ std::string scalar_name(u32 code, u32 count) {
   }
 }
 
+constexpr u32 kLiteralCode = 255;
+
+// Whether a value could have been an inline constant: written as a literal, it is marked.
+bool is_inline(OperandType type, u64 value) {
+  for (u32 code = 128; code <= 248; ++code) {
+    if (code == 209) code = 240;
+    if (expand_constant(type, code) == value) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string hex(u64 value) {
@@ -53,7 +64,7 @@ std::string register_name(const Operand& operand) {
   return operand.kind == OperandKind::vgpr ? range("v", operand.reg, operand.dwords) : scalar_name(operand.reg, operand.dwords);
 }
 
-std::string operand_text(const Operand& operand, OperandType type, const InstInfo& info) {
+std::string operand_text(const Operand& operand, OperandType type, bool always_literal) {
   static constexpr const char* kFloats[9] = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"};
   if (operand.kind != OperandKind::constant) return register_name(operand);
   const u32 code = operand.reg;
@@ -62,8 +73,10 @@ std::string operand_text(const Operand& operand, OperandType type, const InstInf
     const bool wide = type == OperandType::f64 || type == OperandType::b64 || type == OperandType::i64;
     return code == 248 && wide ? "0.15915494309189532" : kFloats[code - 240];
   }
-  if (code == 255) return hex(type == OperandType::f64 ? operand.value >> 32 : static_cast<u32>(operand.value));
-  (void)info;
+  if (code == kLiteralCode) {
+    const std::string literal = hex(type == OperandType::f64 ? operand.value >> 32 : static_cast<u32>(operand.value));
+    return !always_literal && is_inline(type, operand.value) ? "lit(" + literal + ")" : literal;
+  }
   return std::to_string(code <= 192 ? static_cast<int>(code) - 128 : 192 - static_cast<int>(code));
 }
 
