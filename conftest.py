@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# A loaded machine is no failure: what hangs is ended by pytest-timeout.
+settings.register_profile("workspace", settings.default, deadline=None)
+settings.load_profile("workspace")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
