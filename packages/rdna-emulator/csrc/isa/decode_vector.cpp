@@ -56,12 +56,14 @@ void apply_dpp_modifiers(Decoding& d) {
 }
 
 void set_result(Decoding& d, Operand operand) {
+  if (operand.kind == OperandKind::sgpr && operand.reg >= 128) d.valid = false;
   d.info.dst[0] = operand;
   d.inst.dst = operand.reg;
   if (operand.high) d.inst.flags |= kDestinationHigh;
 }
 
 void set_mask_result(Decoding& d, u32 code) {
+  if (code >= 128) d.valid = false;
   const int slot = d.info.op->dst[0] == OperandType::mask ? 0 : 1;
   d.info.dst[slot] = d.scalar(OperandType::mask, code);
   d.inst.sdst = static_cast<u16>(code);
@@ -102,7 +104,7 @@ void decode_vop1(Decoding& d) {
     set_short_source0(d, d.field(0, 0, 9));
     apply_dpp_modifiers(d);
     const u32 dst = d.field(0, 17, 8);
-    set_result(d, op.dst[0] == OperandType::s32 ? d.scalar(OperandType::s32, dst & 0x7f) : short_vgpr(d, op.dst[0], dst));
+    set_result(d, op.dst[0] == OperandType::s32 ? d.scalar(OperandType::s32, dst) : short_vgpr(d, op.dst[0], dst));
   }
   finish(d);
 }
@@ -164,9 +166,9 @@ void decode_vop3(Decoding& d) {
   }
   const u32 dst = d.field(0, 0, 8);
   if (op.dst[0] == OperandType::mask) {
-    set_mask_result(d, op.has(kWritesExec) ? u32{kExec} : dst & 0x7f);
+    set_mask_result(d, op.has(kWritesExec) ? u32{kExec} : dst);
   } else if (op.dst[0] == OperandType::s32) {
-    set_result(d, d.scalar(OperandType::s32, dst & 0x7f));
+    set_result(d, d.scalar(OperandType::s32, dst));
   } else if (op.dst[0] != OperandType::none) {
     Operand result = d.vgpr(op.dst[0], dst);
     if (is_half(op.dst[0])) result.high = d.info.op_sel >> 3 & 1;

@@ -65,10 +65,12 @@ void vector_modifiers(Text& text, const InstInfo& info) {
     for (OperandType type : op.src) halves |= is_half(type);
     const bool permutes = starts_with(op.name, "v_permlane");  // there the bits are fetch_inactive and bound_control
     const int count = permutes ? 1 : sources;
-    u32 bits = permutes ? info.op_sel & 3u : (info.op_sel & ((1u << count) - 1)) | (info.op_sel >> 3 & 1u) << count;
+    const bool masks = op.dst[0] == OperandType::mask;
+    u32 bits = permutes ? info.op_sel & 3u : (info.op_sel & ((1u << count) - 1)) | (masks ? 0 : info.op_sel >> 3 & 1u) << count;
+    const bool no_result = op.format == Format::vopc && op.has(kWritesExec);
     if (starts_with(op.name, "v_dot2")) bits &= 12;
     if (starts_with(op.name, "v_cndmask")) bits = 0;
-    if (halves && bits) text.modify("op_sel:" + bit_list(bits, count + 1));
+    if (halves && bits) text.modify("op_sel:" + bit_list(bits, no_result ? count : count + 1));
   }
   text.flag(info.clamp, "clamp");
   static constexpr const char* kOutput[4] = {"", "mul:2", "mul:4", "div:2"};
