@@ -192,6 +192,18 @@ def test_another_page_keeps_the_knobs() -> None:
     assert provenance(derived) == "derived: from published tuning for Qwen2.5-0.5B, decode.csv line 2"
 
 
+def test_the_same_group_size_keeps_the_row_groups() -> None:
+    assert [select(7 * heads, heads, 64, 5, 16, 1, 0, "fp16").row_groups for heads in (1, 2, 3)] == [7, 7, 7]
+    assert select(6, 1, 64, 5, 16, 1, 0, "fp16").row_groups == 2  # 30 rows in builds of 16
+
+
+@pytest.mark.parametrize(("window", "model"), [(3000, "gemma-3-12b"), (100_000, "paligemma2")])
+def test_a_window_counts_half_as_much_as_the_heads(window: int, model: str) -> None:
+    derived = derive(as_shape(16, 8, 256, 3, 16, 1, window, "fp16", False))
+    assert derived is not None
+    assert derived.nearest.models == model
+
+
 def test_a_short_window_needs_fewer_segments() -> None:
     # 4 waves take 64 keys at a time: 65 keys touch 3 blocks, which are one segment of at least 2.
     assert select(**CALL).max_segments == 4

@@ -49,12 +49,12 @@ def plan_decode(
     lengths = as_lengths("seq_lens_upper_bound", seq_lens_upper_bound)
     window = as_int("window", window, 0)
     target = as_int("target_workgroups", target_workgroups, 1, _MOST_TARGET)
-    key = (id(variant), window, target)
+    settings = (window, target)
     content = content_of(queries, lengths)
-    planned = _plans.get(key, variant, content)
+    planned = _plans.get(variant, settings, content)
     if planned is None:
         planned = _plan(queries, lengths, variant, window, target)
-        _plans.put(key, variant, content, planned)
+        _plans.put(variant, settings, content, planned)
     return planned.copy()
 
 

@@ -75,20 +75,19 @@ class PlanCache(Generic[Value]):
     _MOST = 64
 
     def __init__(self) -> None:
-        self._plans: dict[tuple[int, ...], tuple[object, tuple[object, ...], Value]] = {}
+        self._plans: dict[tuple[int, ...], tuple[tuple[object, ...], Value, object]] = {}
 
-    def get(self, key: tuple[int, ...], variant: object, content: tuple[object, ...]) -> Value | None:
-        """What was put under the key for this very variant and content, or None."""
-        found = self._plans.get(key)
-        if found is not None and found[0] is variant and found[1] == content:
-            return found[2]
-        return None
+    def get(self, variant: object, settings: tuple[int, ...], content: tuple[object, ...]) -> Value | None:
+        """What was put for this very variant, these settings and this content, or None."""
+        found = self._plans.get((id(variant), *settings))
+        return found[1] if found is not None and found[0] == content else None
 
-    def put(self, key: tuple[int, ...], variant: object, content: tuple[object, ...], value: Value) -> None:
-        """Keep a value; the variant is kept too, so that no other object takes its id."""
+    def put(self, variant: object, settings: tuple[int, ...], content: tuple[object, ...], value: Value) -> None:
+        """Keep a value; the variant is kept with it, so that no other object takes its id."""
+        key = (id(variant), *settings)
         if len(self._plans) >= self._MOST and key not in self._plans:
             self._plans.clear()
-        self._plans[key] = variant, content, value
+        self._plans[key] = content, value, variant
 
 
 def content_of(one: NDArray[Any], other: NDArray[Any]) -> tuple[object, ...]:

@@ -49,12 +49,12 @@ def plan_prefill(
     window = as_int("window", window, 0)
     target = as_int("target_workgroups", target_workgroups, 1)
     head_group = as_int("head_group", head_group, 0)
-    key = (id(variant), window, target, head_group)
+    settings = (window, target, head_group)
     content = content_of(starts, lengths)
-    planned = _plans.get(key, variant, content)
+    planned = _plans.get(variant, settings, content)
     if planned is None:
         planned = _plan(starts, lengths, variant, window, target, head_group)
-        _plans.put(key, variant, content, planned)
+        _plans.put(variant, settings, content, planned)
     return planned[0].copy(), planned[1]
 
 
