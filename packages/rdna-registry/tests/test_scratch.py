@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 import numpy as np
@@ -57,3 +58,11 @@ def test_bad_scratch() -> None:
         make_prefill_scratch(prefill_variants(14, 2, 64, 16, 0, "fp16"), None)
     with pytest.raises(ArgumentError, match=r"^device is <object"):
         make_scratch(variants()[0], object())
+
+
+def test_a_torch_device_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        ArgumentError, match=r"^device is 'cuda'; allowed: None for NumPy arrays, as torch is not install"
+    ):
+        make_scratch(variants()[0], "cuda")

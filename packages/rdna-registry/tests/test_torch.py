@@ -48,6 +48,12 @@ def test_scratch(device: Any) -> None:
     assert {str(array.device) for array in (acc, *prefill)} == {"cpu"}
 
 
+@pytest.mark.parametrize("device", ["no such device", object(), 1.5])
+def test_no_device(device: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^device is .*; allowed: None for NumPy arrays, or a torch device"):
+        make_scratch(variants()[0], device)
+
+
 def test_a_gpu_is_asked_through_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     class Properties:
         multi_processor_count = 20

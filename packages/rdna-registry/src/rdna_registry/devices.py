@@ -58,9 +58,16 @@ def _is_gpu(device: Device) -> bool:
 
 
 def _torch(device: Device) -> Any:
+    """The module torch, which knows the device; ArgumentError where it is not there or does not."""
+    allowed = "None for NumPy arrays, or a torch device or its name"
     if "torch" not in sys.modules and not isinstance(device, str):
-        raise ArgumentError("device", device, "None for NumPy arrays, or a torch device or its name")
+        raise ArgumentError("device", device, allowed)
     try:
-        return importlib.import_module("torch")
+        torch = importlib.import_module("torch")
     except ImportError:
         raise ArgumentError("device", device, "None for NumPy arrays, as torch is not installed") from None
+    try:
+        torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ArgumentError("device", device, allowed) from None
+    return torch
