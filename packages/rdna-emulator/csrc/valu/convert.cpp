@@ -41,6 +41,11 @@ RDNA_INLINE i16x saturated_i16(i32x x) {
   return convert<i16x>(__builtin_elementwise_max(__builtin_elementwise_min(x, i32x(32767)), i32x(-32768)));
 }
 
+RDNA_INLINE u16x half_to_u16(f16x x) {
+  const i32x value = __builtin_elementwise_max(to_integer<i32>(wide(x)), i32x(0));
+  return saturated_u16(bits<u32x>(value));
+}
+
 RDNA_INLINE u32x saturated_byte(u32x half) {  // of a signed 16-bit value
   const i32x value = bits<i32x>(half << 16) >> 16;
   return bits<u32x>(__builtin_elementwise_max(__builtin_elementwise_min(value, i32x(255)), i32x(0)));
@@ -76,8 +81,8 @@ const Registration registration{
      operation<[](u32x a) { return convert<f32x>(bits<i32x>(a << 28) >> 28) * 0.0625f; }>},
     {"v_cvt_f16_u16", operation<[](u16x a) { return narrow(convert<f32x>(convert<i32x>(a))); }>},
     {"v_cvt_f16_i16", operation<[](i16x a) { return narrow(convert<f32x>(convert<i32x>(a))); }>},
-    {"v_cvt_u16_f16", operation<[](f16x a) { return to_integer<u16>(wide(a)); }>},
-    {"v_cvt_i16_f16", operation<[](f16x a) { return to_integer<i16>(wide(a)); }>},
+    {"v_cvt_u16_f16", operation<[](f16x a) { return half_to_u16(a); }>},
+    {"v_cvt_i16_f16", operation<[](f16x a) { return saturated_i16(to_integer<i32>(wide(a))); }>},
     {"v_cvt_i32_i16", operation<[](i16x a) { return convert<i32x>(a); }>},
     {"v_cvt_u32_u16", operation<[](u16x a) { return convert<u32x>(a); }>},
     {"v_cvt_norm_i16_f16", operation<[](f16x a) { return signed_normalized(wide(a)); }>},

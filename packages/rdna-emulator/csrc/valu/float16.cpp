@@ -28,6 +28,24 @@ RDNA_INLINE f16x split_mantissa(f16x x) {
   return narrow(counted != 0 ? mantissa : value);
 }
 
+// Nearest even integer, through a sum whose last place is 1. Zeros take the sign of `x`. (The rounding builtins between
+// conversions from and to f16 become calls for single lanes.)
+RDNA_INLINE f32x nearest(f32x x) {
+  constexpr float kOneInLastPlace = 0x1.8p23f;
+  return (x + kOneInLastPlace) - kOneInLastPlace;
+}
+RDNA_INLINE f16x signed_as(f32x result, f32x x) {
+  return narrow(bits<f32x>((bits<u32x>(result) & 0x7fffffffu) | (bits<u32x>(x) & 0x80000000u)));
+}
+RDNA_INLINE f32x floor_of(f32x x) {
+  const f32x near = nearest(x);
+  return near > x ? near - 1.0f : near;
+}
+RDNA_INLINE f32x ceil_of(f32x x) {
+  const f32x near = nearest(x);
+  return near < x ? near + 1.0f : near;
+}
+
 RDNA_INLINE u32x pack(u16x low, u16x high) { return convert<u32x>(low) | convert<u32x>(high) << 16; }
 
 const Registration registration{
@@ -46,13 +64,13 @@ const Registration registration{
     {"v_med3_f16", operation<[](f16x a, f16x b, f16x c) { return median(a, b, c); }>},
     {"v_maxmin_f16", operation<[](f16x a, f16x b, f16x c) { return minimum(maximum(a, b), c); }>},
     {"v_minmax_f16", operation<[](f16x a, f16x b, f16x c) { return maximum(minimum(a, b), c); }>},
-    {"v_trunc_f16", operation<[](f16x a) { return narrow(__builtin_elementwise_trunc(wide(a))); }>},
-    {"v_ceil_f16", operation<[](f16x a) { return narrow(__builtin_elementwise_ceil(wide(a))); }>},
-    {"v_floor_f16", operation<[](f16x a) { return narrow(__builtin_elementwise_floor(wide(a))); }>},
-    {"v_rndne_f16", operation<[](f16x a) { return narrow(__builtin_elementwise_roundeven(wide(a))); }>},
+    {"v_trunc_f16", operation<[](f16x a) { return signed_as(floor_of(absolute(wide(a))), wide(a)); }>},
+    {"v_ceil_f16", operation<[](f16x a) { return signed_as(ceil_of(wide(a)), wide(a)); }>},
+    {"v_floor_f16", operation<[](f16x a) { return signed_as(floor_of(wide(a)), wide(a)); }>},
+    {"v_rndne_f16", operation<[](f16x a) { return signed_as(nearest(wide(a)), wide(a)); }>},
     {"v_fract_f16", operation<[](f16x a) {
        const f32x value = wide(a);
-       const f16x result = narrow(value - __builtin_elementwise_floor(value));
+       const f16x result = narrow(value - floor_of(value));
        const f16x below_one = bits<f16x>(u16x(u16(0x3bff)));
        return result > below_one ? below_one : result;
      }>},

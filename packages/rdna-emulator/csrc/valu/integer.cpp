@@ -59,10 +59,11 @@ RDNA_INLINE u32x selected_byte(u32x high, u32x low, u32x selector) {
 
 RDNA_INLINE u32x permute_bytes(u32x high, u32x low, u32x selectors) {
   u32x result = 0u;
-  if (__builtin_reduce_or(selectors & 0xf8f8f8f8u) == 0u) {
-    for (int n = 0; n < 4; ++n) {
-      const u32x s = byte(selectors, n);
-      result |= ((((s & 4u) != 0u ? high : low) >> ((s & 3u) * 8u)) & 0xffu) << static_cast<u32>(8 * n);
+  const u32 first = selectors[0];
+  if ((first & 0xf8f8f8f8u) == 0 && __builtin_reduce_or(selectors ^ first) == 0u) {  // one selector for all lanes
+    for (u32 n = 0; n < 32; n += 8) {
+      const u32 s = first >> n;
+      result |= (((s & 4 ? high : low) >> (s & 3) * 8) & 0xffu) << n;
     }
     return result;
   }

@@ -9,25 +9,14 @@
 namespace rdna {
 namespace {
 
+constexpr u16 kVccz = 251, kExecz = 252;
 constexpr i32 kRowBytes = 4 * kLanes;
 constexpr i32 prepared_row(int k) { return (kSourceRows + 2 * k) * kRowBytes; }
 
 u32 scalar_value(const Wave& w, u16 number) {
-  if (number == 251) return w.s[kVcc] == 0;
-  if (number == 252) return w.s[kExec] == 0;
+  if (number == kVccz) return w.s[kVcc] == 0;
+  if (number == kExecz) return w.s[kExec] == 0;
   return w.s[number];
-}
-
-RDNA_INLINE void splat(Wave& w, const Operand& operand, int k) {
-  w.row(kSourceRows + 2 * k) = u32x(scalar_value(w, operand.reg));
-  if (operand.dwords == 2) w.row(kSourceRows + 2 * k + 1) = u32x(w.s[operand.reg + 1]);
-}
-
-// One 32-bit scalar: the usual case.
-template <int k>
-void splat_source(Wave& w, const Inst& i) {
-  w.row(kSourceRows + 2 * k) = u32x(scalar_value(w, i.info->src[k].reg));
-  i.body(w, i);
 }
 
 RDNA_INLINE u32x first_row(const Wave& w, const Operand& operand) {
@@ -43,49 +32,56 @@ RDNA_INLINE u32x second_row(const Wave& w, const Operand& operand) {
 }
 
 // Lane l of an instruction with DPP reads lane `source[l]`, where `valid` says that there is such a lane.
-struct LaneMap {
-  u32x source;
+struct alignas(128) LaneMap {
+  u32 source[kLanes];
   u32 valid;
+  bool exists;
 };
 
-RDNA_INLINE LaneMap dpp16_map(Wave& w, const Inst& i, u32 control) {
-  const u32x lane = kLaneIndex, in_row = lane & 15u, row = lane & 16u;
-  const u32 n = control & 15u;
-  u32x source = lane;
-  u32 valid = ~0u;
-  switch (control >> 4) {
-    case 0x10:  // row_shl
-      source = row | ((in_row + n) & 15u);
-      valid = lane_bits(in_row + n < 16u);
-      break;
-    case 0x11:  // row_shr
-      source = row | ((in_row - n) & 15u);
-      valid = lane_bits(in_row >= n);
-      break;
-    case 0x12:  // row_ror
-      source = row | ((in_row - n) & 15u);
-      break;
-    case 0x14:  // row_mirror, row_half_mirror
-      source = lane ^ (n == 0 ? 15u : 7u);
-      break;
-    case 0x15:  // row_share
-      source = row | n;
-      break;
-    case 0x16:  // row_xmask
-      source = lane ^ n;
-      break;
-    default:
-      if (control < 0x100) {  // quad_perm
-        source = (lane & ~3u) | ((u32x(control) >> ((lane & 3u) * 2u)) & 3u);
-      } else {
-        trap(w, i, Fault::unsupported, -1, "DPP control " + std::to_string(control) + " does not exist on gfx11");
+// The maps of all dpp_ctrl values: quad_perm, row_shl, row_shr, row_ror, row_mirror, row_half_mirror, row_share, row_xmask.
+struct LaneMaps {
+  static constexpr u32 kControls = 0x170;
+  LaneMap maps[kControls];
+
+  LaneMaps() {
+    for (u32 control = 0; control < kControls; ++control) {
+      LaneMap& map = maps[control];
+      map.valid = 0;
+      map.exists = control < 0x100 || control == 0x140 || control == 0x141 || control >= 0x150;
+      const u32 n = control & 15;
+      if (control > 0x100 && control < 0x130) map.exists = n != 0;
+      for (u32 lane = 0; lane < kLanes; ++lane) {
+        const u32 row = lane & 16, in_row = lane & 15;
+        u32 source = lane;
+        bool valid = true;
+        if (control < 0x100) {
+          source = (lane & ~3u) | (control >> 2 * (lane & 3) & 3);
+        } else {
+          switch (control >> 4) {
+            case 0x10: source = row | ((in_row + n) & 15); valid = in_row + n < 16; break;
+            case 0x11: source = row | ((in_row - n) & 15); valid = in_row >= n; break;
+            case 0x12: source = row | ((in_row - n) & 15); break;
+            case 0x14: source = lane ^ (n == 0 ? 15 : 7); break;
+            case 0x15: source = row | n; break;
+            default: source = lane ^ n; break;
+          }
+        }
+        map.source[lane] = source;
+        map.valid |= u32{valid} << lane;
       }
+    }
   }
-  return {source, valid};
-}
+};
+const LaneMaps lane_maps;
 
 RDNA_INLINE u32x dpp8_source(u32 control) {
   return (kLaneIndex & ~7u) | ((u32x(control) >> ((kLaneIndex & 7u) * 3u)) & 7u);
+}
+
+u32 lanes_of_masks(const DppControl& dpp) {
+  u32 row = 0;
+  for (int bank = 0; bank < 4; ++bank) row |= dpp.bank_mask >> bank & 1 ? 0xfu << 4 * bank : 0u;
+  return (dpp.row_mask & 1 ? row : 0u) | (dpp.row_mask & 2 ? row << 16 : 0u);
 }
 
 // The first source as DPP moves it, and the lanes that take part.
@@ -94,21 +90,21 @@ struct Moved {
   u32 lanes;
 };
 
-RDNA_INLINE Moved moved(Wave& w, const Inst& i, const InstInfo& info) {
-  const u32x from = first_row(w, info.src[0]);
+RDNA_INLINE Moved moved(const Wave& w, const InstInfo& info) {
   const DppControl& dpp = info.dpp;
+  const u32x from = *reinterpret_cast<const u32x*>(w.v[info.src[0].reg]);
   const u32 exec = w.exec();
   if (dpp.kind == DppControl::Kind::dpp8) {
     const u32x source = dpp8_source(dpp.control);
     u32x value = permute(from, source);
-    if (!dpp.fetch_inactive && exec != ~0u) value = ((u32x(exec) >> source) & 1u) != 0u ? value : u32x(0u);
+    if (exec != ~0u && !dpp.fetch_inactive) value = ((u32x(exec) >> source) & 1u) != 0u ? value : u32x(0u);
     return {value, ~0u};
   }
-  const LaneMap map = dpp16_map(w, i, dpp.control);
-  u32x value = permute(from, map.source);
-  u32 valid = map.valid;
-  if (!dpp.fetch_inactive && exec != ~0u) valid &= lane_bits((u32x(exec) >> map.source) & 1u);
-  u32 lanes = ~0u;
+  const LaneMap& map = lane_maps.maps[dpp.control];
+  const u32x source = *reinterpret_cast<const u32x*>(map.source);
+  u32x value = permute(from, source);
+  u32 valid = map.valid, lanes = ~0u;
+  if (exec != ~0u && !dpp.fetch_inactive) valid &= lane_bits((u32x(exec) >> source) & 1u);
   if (valid != ~0u) {
     if (dpp.bound_control) {
       value = lane_mask(valid) ? value : u32x(0u);
@@ -116,38 +112,66 @@ RDNA_INLINE Moved moved(Wave& w, const Inst& i, const InstInfo& info) {
       lanes = valid;
     }
   }
-  if (dpp.row_mask != 0xf) lanes &= (dpp.row_mask & 1 ? 0xffffu : 0u) | (dpp.row_mask & 2 ? 0xffff0000u : 0u);
-  if (dpp.bank_mask != 0xf) {
-    u32 row = 0;
-    for (int bank = 0; bank < 4; ++bank) row |= dpp.bank_mask >> bank & 1 ? 0xfu << 4 * bank : 0u;
-    lanes &= row | row << 16;
-  }
+  if ((dpp.row_mask & dpp.bank_mask) != 0xf) lanes &= lanes_of_masks(dpp);
   return {value, lanes};
 }
 
-RDNA_INLINE void modify_plain(const Operand& operand, u32x& low, u32x& high) {
-  if (operand.high) low >>= operand.bytes == 1 ? 8u : 16u;
-  const u32 sign = operand.bytes == 2 ? 0x8000u : 0x80000000u;
-  u32x& top = operand.dwords == 2 ? high : low;
-  if (operand.absolute) top &= ~sign;
-  if (operand.negate) top ^= sign;
-}
-
 RDNA_INLINE u32x packed_halves(const InstInfo& info, int k, u32x value) {
-  const u32x low = info.op_sel >> k & 1 ? value >> 16 : value & 0xffffu;
-  const u32x high = info.op_sel_hi >> k & 1 ? value & 0xffff0000u : value << 16;
-  const u32 signs = (info.neg_lo >> k & 1 ? 0x8000u : 0u) | (info.neg_hi >> k & 1 ? 0x80000000u : 0u);
-  return (low | high) ^ signs;
+  const u32 down = (info.op_sel >> k & 1u) * 16u, up = (~info.op_sel_hi >> k & 1u) * 16u;
+  const u32 signs = (info.neg_lo >> k & 1u) << 15 | (info.neg_hi >> k & 1u) << 31;
+  return (((value >> down) & 0xffffu) | ((value << up) & 0xffff0000u)) ^ signs;
 }
 
 RDNA_INLINE u32x mix_operand(const InstInfo& info, int k, u32x value) {
   if (info.op_sel_hi >> k & 1) {
-    const u32x half = info.op_sel >> k & 1 ? value >> 16 : value;
+    const u32x half = value >> (info.op_sel >> k & 1u) * 16u;
     value = bits<u32x>(convert<f32x>(bits<f16x>(convert<u16x>(half))));
   }
-  if (info.neg_hi >> k & 1) value &= 0x7fffffffu;
-  if (info.neg_lo >> k & 1) value ^= 0x80000000u;
+  const u32 keep = info.neg_hi >> k & 1 ? 0x7fffffffu : ~0u;
+  return (value & keep) ^ (info.neg_lo >> k & 1u) << 31;
+}
+
+RDNA_INLINE u32x with_sign(const Operand& operand, u32x value, u32 sign) {
+  return (value & (operand.absolute ? ~sign : ~0u)) ^ (operand.negate ? sign : 0u);
+}
+
+RDNA_INLINE u32x plain_operand(const Operand& operand, u32x value) {
+  return with_sign(operand, value >> (operand.high ? 16u : 0u), operand.bytes == 2 ? 0x8000u : 0x80000000u);
+}
+
+template <SourceForm form>
+RDNA_INLINE u32x modified(const InstInfo& info, int k, u32x value) {
+  if constexpr (form == SourceForm::plain) return plain_operand(info.src[k], value);
+  if constexpr (form == SourceForm::signs) return with_sign(info.src[k], value, 0x80000000u);
+  if constexpr (form == SourceForm::packed) return packed_halves(info, k, value);
+  if constexpr (form == SourceForm::packed_dot) {
+    return k < 2 ? packed_halves(info, k, value) : value ^ (info.neg_lo >> 2 & 1u) << 31;
+  }
+  if constexpr (form == SourceForm::mix) return mix_operand(info, k, value);
   return value;
+}
+
+// Where a prepared source comes from. `any` looks at the operand; it is the only one for 64-bit operands.
+enum class From : u8 { direct, any, vector, scalar, moved };
+
+void prepare_wide(Wave& w, const Operand& operand, int k) {  // the sign is in the second register
+  w.row(kSourceRows + 2 * k) = first_row(w, operand);
+  w.row(kSourceRows + 2 * k + 1) = plain_operand(operand, second_row(w, operand));
+}
+
+template <SourceForm form, From from, int k>
+RDNA_INLINE void prepare_source(Wave& w, const Inst& i, const InstInfo& info) {
+  const Operand& operand = info.src[k];
+  u32x& row = w.row(kSourceRows + 2 * k);
+  if constexpr (from == From::any) {
+    if (i.src[k] != prepared_row(k)) return;
+    if (operand.dwords == 2) return prepare_wide(w, operand, k);
+    row = modified<form>(info, k, first_row(w, operand));
+  } else if constexpr (from == From::vector) {
+    row = modified<form>(info, k, *reinterpret_cast<const u32x*>(w.v[operand.reg]));
+  } else if constexpr (from == From::scalar) {
+    row = modified<form>(info, k, u32x(w.s[operand.reg]));
+  }
 }
 
 // NaN becomes 0: DX10_CLAMP is set.
@@ -158,7 +182,7 @@ RDNA_INLINE T clamped(T x) {
 }
 
 template <SourceForm form>
-RDNA_INLINE void clamp_result(Wave& w, const Inst& i) {
+[[gnu::noinline]] void clamp_result(Wave& w, const Inst& i) {
   u32x& low = w.row(i.dst);
   if constexpr (form == SourceForm::packed || form == SourceForm::whole) {
     w.write(i.dst, clamped(bits<f16h>(low)));
@@ -176,50 +200,32 @@ RDNA_INLINE void clamp_result(Wave& w, const Inst& i) {
   }
 }
 
-template <SourceForm form>
+template <SourceForm form, From a, From b, From c>
 void prepare(Wave& w, const Inst& i) {
   const InstInfo& info = *i.info;
   const u32 exec = w.exec();
-  for (int k = 0; k < 3; ++k) {
-    if (i.src[k] != prepared_row(k)) continue;
-    const Operand& operand = info.src[k];
-    u32x low, high;
-    if (k == 0 && info.dpp.kind != DppControl::Kind::none) {
-      const Moved from = moved(w, i, info);
-      low = from.value;
-      w.s[kExec] = exec & from.lanes;
-    } else {
-      low = first_row(w, operand);
-    }
-    if (operand.dwords == 2) high = second_row(w, operand);
-    if constexpr (form == SourceForm::plain) modify_plain(operand, low, high);
-    if constexpr (form == SourceForm::packed) low = packed_halves(info, k, low);
-    if constexpr (form == SourceForm::packed_dot) {
-      low = k < 2 ? packed_halves(info, k, low) : low ^ (info.neg_lo & 4 ? 0x80000000u : 0u);
-    }
-    if constexpr (form == SourceForm::mix) low = mix_operand(info, k, low);
-    w.row(kSourceRows + 2 * k) = low;
-    if (operand.dwords == 2) w.row(kSourceRows + 2 * k + 1) = high;
+  if constexpr (a == From::moved) {  // lanes that DPP excludes are out of EXEC for as long as the body runs
+    const Moved first = moved(w, info);
+    w.row(kSourceRows) = modified<form>(info, 0, first.value);
+    w.s[kExec] = exec & first.lanes;
+  } else {
+    prepare_source<form, a, 0>(w, i, info);
   }
+  prepare_source<form, b, 1>(w, i, info);
+  prepare_source<form, c, 2>(w, i, info);
   i.body(w, i);
   if (i.flags & kClamp) clamp_result<form>(w, i);
-  if (info.dpp.kind != DppControl::Kind::none && i.sdst != kExec) w.s[kExec] = exec;
+  if constexpr (a == From::moved) {
+    if (i.sdst != kExec) w.s[kExec] = exec;
+  }
 }
 
-// One f32 source with its sign changed or removed: the usual modifier.
-template <int k>
-void prepare_signed_source(Wave& w, const Inst& i) {
-  const Operand& operand = i.info->src[k];
-  u32x value = *reinterpret_cast<const u32x*>(w.v[operand.reg]);
-  if (operand.absolute) value &= 0x7fffffffu;
-  if (operand.negate) value ^= 0x80000000u;
-  w.row(kSourceRows + 2 * k) = value;
-  i.body(w, i);
-}
-
-[[noreturn]] void unsupported_modifier(Wave& w, const Inst& i) {
-  trap(w, i, Fault::unsupported, -1,
-       i.info->omod ? "the output modifier (omod) is not supported" : "clamp is not supported on this operation");
+void unsupported_modifier(Wave& w, const Inst& i) {
+  const InstInfo& info = *i.info;
+  const char* what = info.omod    ? "the output modifier (omod) is not supported"
+                     : info.clamp ? "clamp is not supported on this operation"
+                                  : "this DPP control does not exist on gfx11";
+  trap(w, i, Fault::unsupported, -1, what);
 }
 
 void run_independent_pair(Wave& w, const Inst& i) {
@@ -230,7 +236,6 @@ void run_independent_pair(Wave& w, const Inst& i) {
 
 bool needs_preparation(SourceForm form, const InstInfo& info, int k) {
   const Operand& operand = info.src[k];
-  if (k == 0 && info.dpp.kind != DppControl::Kind::none) return true;
   const u32 bit = 1u << k;
   const bool negated = (info.neg_lo | info.neg_hi) & bit;
   switch (form) {
@@ -257,20 +262,47 @@ bool gives_float(std::string_view name) {
          ends_with(name, "_f32_bf16");
 }
 
-using Prologue = Body;
-
-Prologue prologue_of(SourceForm form) {
-  switch (form) {
-    case SourceForm::packed: return prepare<SourceForm::packed>;
-    case SourceForm::packed_dot: return prepare<SourceForm::packed_dot>;
-    case SourceForm::mix: return prepare<SourceForm::mix>;
-    case SourceForm::whole: return prepare<SourceForm::whole>;
-    default: return prepare<SourceForm::plain>;
+// The prologue of a form, by where its sources come from.
+template <SourceForm form, From a, From b>
+Body prologue_of(From c) {
+  switch (c) {
+    case From::vector: return prepare<form, a, b, From::vector>;
+    case From::scalar: return prepare<form, a, b, From::scalar>;
+    default: return prepare<form, a, b, From::direct>;
   }
 }
-
-constexpr Body kSplat[3] = {splat_source<0>, splat_source<1>, splat_source<2>};
-constexpr Body kSigned[3] = {prepare_signed_source<0>, prepare_signed_source<1>, prepare_signed_source<2>};
+template <SourceForm form, From a>
+Body prologue_of(From b, From c) {
+  switch (b) {
+    case From::vector: return prologue_of<form, a, From::vector>(c);
+    case From::scalar: return prologue_of<form, a, From::scalar>(c);
+    default: return prologue_of<form, a, From::direct>(c);
+  }
+}
+template <SourceForm form>
+Body prologue_of(const From (&from)[3]) {
+  const auto [a, b, c] = from;
+  if (a == From::any || b == From::any || c == From::any) {
+    return a == From::moved ? prepare<form, From::moved, From::any, From::any>
+                            : prepare<form, From::any, From::any, From::any>;
+  }
+  switch (a) {
+    case From::vector: return prologue_of<form, From::vector>(b, c);
+    case From::scalar: return prologue_of<form, From::scalar>(b, c);
+    case From::moved: return prologue_of<form, From::moved>(b, c);
+    default: return prologue_of<form, From::direct>(b, c);
+  }
+}
+Body prologue_of(SourceForm form, const From (&from)[3]) {
+  switch (form) {
+    case SourceForm::packed: return prologue_of<SourceForm::packed>(from);
+    case SourceForm::packed_dot: return prologue_of<SourceForm::packed_dot>(from);
+    case SourceForm::mix: return prologue_of<SourceForm::mix>(from);
+    case SourceForm::plain: return prologue_of<SourceForm::plain>(from);
+    case SourceForm::signs: return prologue_of<SourceForm::signs>(from);
+    default: return prologue_of<SourceForm::whole>(from);
+  }
+}
 
 // Whether the second half of a pair reads register `reg`.
 bool reads(const InstInfo& info, u16 reg) {
@@ -317,27 +349,31 @@ void choose_prologue(Inst& inst, const InstInfo& info, const char* mnemonic) {
     }
   }
   if (form == SourceForm::untouched) return;
-  int scalars = 0, modified = 0, last = 0;
-  bool wide = false, simple = true;
+  const bool dpp = info.dpp.kind != DppControl::Kind::none;
+  if (info.dpp.kind == DppControl::Kind::dpp16 &&
+      (info.dpp.control >= LaneMaps::kControls || !lane_maps.maps[info.dpp.control].exists)) {
+    inst.fn = unsupported_modifier;
+    return;
+  }
+  From from[3] = {From::direct, From::direct, From::direct};
+  bool any_prepared = false, any_modified = false, signs_only = form == SourceForm::plain;
   for (int k = 0; k < 3; ++k) {
     const Operand& operand = info.src[k];
     const bool scalar = operand.kind == OperandKind::sgpr;
-    const bool prepared = operand.kind != OperandKind::none && needs_preparation(form, info, k);
-    if (!scalar && !prepared) continue;
+    const bool modifies = operand.kind != OperandKind::none && needs_preparation(form, info, k);
+    if (!scalar && !modifies && !(dpp && k == 0)) continue;
     inst.src[k] = prepared_row(k);
-    last = k;
-    scalars += scalar;
-    modified += prepared;
-    wide |= operand.dwords == 2;
-    simple &= operand.kind == OperandKind::vgpr && operand.bytes == 4 && !operand.high;
+    any_prepared = true;
+    any_modified |= modifies;
+    signs_only &= operand.bytes == 4;
+    const bool evaluated = operand.kind == OperandKind::constant || (scalar && operand.reg >= kVccz);
+    from[k] = operand.dwords == 2 || evaluated ? From::any : scalar ? From::scalar : From::vector;
   }
-  if (modified != 0 || inst.flags & kClamp || info.dpp.kind != DppControl::Kind::none) {
-    const bool one = modified == 1 && scalars == 0 && simple && !wide && form == SourceForm::plain &&
-                     !(inst.flags & kClamp) && info.dpp.kind == DppControl::Kind::none;
-    inst.fn = one ? kSigned[last] : prologue_of(form);
-  } else if (scalars != 0) {
-    inst.fn = scalars == 1 && !wide ? kSplat[last] : splat_scalars;
-  }
+  const bool clamp = inst.flags & kClamp;
+  if (!any_prepared && !clamp) return;
+  if (dpp) from[0] = From::moved;
+  const SourceForm modifying = signs_only ? SourceForm::signs : form;
+  inst.fn = prologue_of(any_modified || clamp ? modifying : SourceForm::whole, from);
 }
 
 void choose_pair(Inst& inst, Pair& pair) {
@@ -352,13 +388,12 @@ void choose_pair(Inst& inst, Pair& pair) {
 }
 
 void splat_scalars(Wave& w, const Inst& i) {
-  for (int k = 0; k < 3; ++k) {
-    if (i.src[k] == prepared_row(k)) splat(w, i.info->src[k], k);
-  }
-  i.body(w, i);
+  prepare<SourceForm::whole, From::any, From::any, From::any>(w, i);
 }
 
-void prepare_sources(Wave& w, const Inst& i) { prepare<SourceForm::plain>(w, i); }
+void prepare_sources(Wave& w, const Inst& i) {
+  prepare<SourceForm::plain, From::any, From::any, From::any>(w, i);
+}
 
 void run_pair(Wave& w, const Inst& i) {
   const Pair& pair = *i.info->pair;

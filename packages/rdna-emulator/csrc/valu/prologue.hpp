@@ -7,6 +7,7 @@ namespace rdna {
 // How the encoding's modifiers apply to an operation's sources.
 enum class SourceForm : u8 {
   plain,       // negate, absolute and high of each operand, by its width
+  signs,       // the same where no operand is of 16 bits
   packed,      // op_sel and op_sel_hi choose the halves, neg_lo and neg_hi negate them
   packed_dot,  // the same for sources 0 and 1; source 2 is one f32, negated by neg_lo
   mix,         // f32, or f16 (op_sel_hi) of either half (op_sel); neg_lo negates, neg_hi is the absolute value
