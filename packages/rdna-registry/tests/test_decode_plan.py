@@ -213,6 +213,7 @@ def test_arrays_of_other_types() -> None:
     ("argument", "value", "kind"),
     [
         ("window", -1, ArgumentError),
+        ("window", 2**31, ArgumentError),
         ("window", "1", TypeError),
         ("target_workgroups", 0, ArgumentError),
         ("target_workgroups", 32768, ArgumentError),

@@ -279,6 +279,7 @@ def test_arrays_of_other_types(value: Any) -> None:
     ("argument", "value", "kind"),
     [
         ("window", -1, ArgumentError),
+        ("window", 2**31, ArgumentError),
         ("window", 1.0, TypeError),
         ("target_workgroups", 0, ArgumentError),
         ("target_workgroups", "80", TypeError),

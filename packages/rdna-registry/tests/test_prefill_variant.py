@@ -65,6 +65,8 @@ def test_other_names_are_refused(name: str) -> None:
         ({"num_q_heads": 12}, "num_q_heads"),
         ({"num_kv_heads": 0}, "num_kv_heads"),
         ({"window": -1}, "window"),
+        ({"window": 2**31}, "window"),
+        ({"num_q_heads": 2**17, "num_kv_heads": 2**17}, "num_q_heads"),
         ({"page_size": 20}, "page_size"),
         ({"min_query_len": 0}, "min_query_len"),
         ({"waves": 0}, "waves"),

@@ -48,7 +48,7 @@ def test_a_quoted_cell_may_hold_commas() -> None:
     [
         ("head_size", "72", "a multiple of 16"),
         ("num_q_heads", "15", "a multiple of num_kv_heads = 2"),
-        ("num_kv_heads", "0", "1 and more"),
+        ("num_kv_heads", "0", "1 to 65535"),
         ("window", "-1", "a decimal integer"),
         ("page_size", "17", "a multiple of 16"),
         ("max_query_len", "9", "1 to 8"),

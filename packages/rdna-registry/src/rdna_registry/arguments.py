@@ -5,6 +5,11 @@ from __future__ import annotations
 import operator
 from typing import SupportsIndex
 
+INT32_MAX = 2**31 - 1
+
+MAX_HEADS = 65535
+"""Most heads: they are a dimension of a launch's grid."""
+
 
 class ArgumentError(ValueError):
     """An argument outside what is allowed; ``argument`` holds its name."""

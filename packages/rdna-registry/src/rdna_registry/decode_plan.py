@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rdna_registry.arguments import ArgumentError, as_int
+from rdna_registry.arguments import INT32_MAX, ArgumentError, as_int
 from rdna_registry.decode_variant import KernelVariant
-from rdna_registry.lengths import INT32_MAX, PlanCache, as_lengths, check_lengths, content_of
+from rdna_registry.lengths import PlanCache, as_lengths, check_lengths, content_of
 from rdna_registry.ordering import largest_first
 
 _MOST_TARGET = (1 << 15) - 1
@@ -47,7 +47,7 @@ def plan_decode(
         raise TypeError(f"variant is {variant!r}; a KernelVariant is needed")
     queries = as_lengths("query_lens", query_lens)
     lengths = as_lengths("seq_lens_upper_bound", seq_lens_upper_bound)
-    window = as_int("window", window, 0)
+    window = as_int("window", window, 0, INT32_MAX)
     target = as_int("target_workgroups", target_workgroups, 1, _MOST_TARGET)
     settings = (window, target)
     content = content_of(queries, lengths)

@@ -6,7 +6,7 @@ import enum
 import functools
 from dataclasses import dataclass, fields
 
-from rdna_registry.arguments import ArgumentError, as_flag, as_int, as_multiple, is_plain_number
+from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_flag, as_int, as_multiple, is_plain_number
 from rdna_registry.builds import Build
 from rdna_registry.dtypes import DType, as_dtype
 
@@ -63,18 +63,18 @@ class KernelVariant:
     def __post_init__(self) -> None:
         checked: dict[str, object] = {
             "head_size": as_multiple("head_size", self.head_size, 16, 1024),
-            "num_q_heads": as_int("num_q_heads", self.num_q_heads, 1),
-            "num_kv_heads": as_int("num_kv_heads", self.num_kv_heads, 1),
+            "num_q_heads": as_int("num_q_heads", self.num_q_heads, 1, MAX_HEADS),
+            "num_kv_heads": as_int("num_kv_heads", self.num_kv_heads, 1, MAX_HEADS),
             "max_query_len": as_int("max_query_len", self.max_query_len, 1, MAX_QUERY_LEN),
-            "page_size": as_multiple("page_size", self.page_size, 16),
+            "page_size": as_multiple("page_size", self.page_size, 16, INT32_MAX),
             "layout": as_layout(self.layout),
             "max_segments": as_int("max_segments", self.max_segments, 1, 1024),
             "row_groups": as_int("row_groups", self.row_groups, 1),
-            "min_segment_blocks": as_int("min_segment_blocks", self.min_segment_blocks, 1),
+            "min_segment_blocks": as_int("min_segment_blocks", self.min_segment_blocks, 1, INT32_MAX),
             "waves": as_int("waves", self.waves, 1, 32),
             "head_dim_split": as_int("head_dim_split", self.head_dim_split, 0),
             "dtype": as_dtype(self.dtype),
-            "window": as_int("window", self.window, 0),
+            "window": as_int("window", self.window, 0, INT32_MAX),
         }
         for flag in ("prefetch", "v_in_lds", "dot_product", "batched"):
             checked[flag] = as_flag(flag, getattr(self, flag))
@@ -90,6 +90,9 @@ class KernelVariant:
         if (self.row_groups - 1) * self.rows_per_group >= self.gqa * self.max_query_len:
             rows = self.gqa * self.max_query_len
             raise ArgumentError("row_groups", self.row_groups, f"fewer, so that each has some of the {rows} rows")
+        if self.scratch_shapes()[1][0] > INT32_MAX:
+            allowed = f"fewer, so that the rows of partials, now {self.scratch_shapes()[1][0]}, stay in int32"
+            raise ArgumentError("max_segments", self.max_segments, allowed)
         split = self.head_dim_split
         if split and (self.waves % split or self.head_size % (16 * split)):
             allowed = f"0 or a number that divides waves = {self.waves} and head_size / 16 = {self.head_size // 16}"

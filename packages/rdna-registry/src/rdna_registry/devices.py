@@ -19,7 +19,7 @@ def multiprocessors(device: Device) -> int:
     """Work-group processors of a device, as the driver counts them.
 
     A `Target` or its name gives the target's number; anything else is asked for its ``multi_processor_count`` or, as a
-    torch device, through torch. TypeError for what has none.
+    torch device, through torch. ArgumentError for what has none.
     """
     if isinstance(device, Target) or (isinstance(device, str) and device in {target.name for target in TARGETS}):
         return as_target(device).multiprocessors

@@ -7,9 +7,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rdna_registry.arguments import ArgumentError
+from rdna_registry.arguments import INT32_MAX, ArgumentError
 
-INT32_MAX = 2**31 - 1
 Value = TypeVar("Value")
 
 

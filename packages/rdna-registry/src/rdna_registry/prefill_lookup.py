@@ -7,7 +7,7 @@ import bisect
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rdna_registry.arguments import ArgumentError, as_int
+from rdna_registry.arguments import INT32_MAX, ArgumentError, as_int
 from rdna_registry.decode_variant import Layout, as_layout
 from rdna_registry.dtypes import as_dtype
 from rdna_registry.lengths import as_lengths, query_lengths
@@ -77,7 +77,7 @@ def prefill_batch_features(query_start_loc: ArrayLike, seq_lens: ArrayLike, wind
     taken to see S - q + (q + 1) / 2 keys, and ``window`` at most (0: no window); the mean is over tokens. A batch
     without query tokens gives zeros.
     """
-    as_int("window", window, 0)
+    as_int("window", window, 0, INT32_MAX)
     queries, lengths = query_lengths(as_lengths("query_start_loc", query_start_loc), as_lengths("seq_lens", seq_lens))
     total = int(queries.sum())
     if not total:

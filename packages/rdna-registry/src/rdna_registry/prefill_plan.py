@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rdna_registry.arguments import as_int
+from rdna_registry.arguments import INT32_MAX, as_int
 from rdna_registry.lengths import PlanCache, as_lengths, content_of, query_lengths
 from rdna_registry.prefill_plan_few import plan_few
 from rdna_registry.prefill_plan_many import plan_many
@@ -46,9 +46,9 @@ def plan_prefill(
         raise TypeError(f"variant is {variant!r}; a PrefillVariant is needed")
     starts = as_lengths("query_start_loc", query_start_loc)
     lengths = as_lengths("seq_lens", seq_lens)
-    window = as_int("window", window, 0)
-    target = as_int("target_workgroups", target_workgroups, 1)
-    head_group = as_int("head_group", head_group, 0)
+    window = as_int("window", window, 0, INT32_MAX)
+    target = as_int("target_workgroups", target_workgroups, 1, INT32_MAX)
+    head_group = as_int("head_group", head_group, 0, INT32_MAX)
     settings = (window, target, head_group)
     content = content_of(starts, lengths)
     planned = _plans.get(variant, settings, content)

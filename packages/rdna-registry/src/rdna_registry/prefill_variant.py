@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, fields
 
-from rdna_registry.arguments import ArgumentError, as_flag, as_int, as_multiple, is_plain_number
+from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_flag, as_int, as_multiple, is_plain_number
 from rdna_registry.devices import Device, prefill_target_workgroups
 from rdna_registry.dtypes import DType, as_dtype
 
@@ -41,10 +41,10 @@ class PrefillVariant:
     def __post_init__(self) -> None:
         checked: dict[str, object] = {
             "head_size": as_multiple("head_size", self.head_size, 16, 1024),
-            "num_q_heads": as_int("num_q_heads", self.num_q_heads, 1),
-            "num_kv_heads": as_int("num_kv_heads", self.num_kv_heads, 1),
-            "window": as_int("window", self.window, 0),
-            "page_size": as_multiple("page_size", self.page_size, 16),
+            "num_q_heads": as_int("num_q_heads", self.num_q_heads, 1, MAX_HEADS),
+            "num_kv_heads": as_int("num_kv_heads", self.num_kv_heads, 1, MAX_HEADS),
+            "window": as_int("window", self.window, 0, INT32_MAX),
+            "page_size": as_multiple("page_size", self.page_size, 16, INT32_MAX),
             "min_query_len": as_int("min_query_len", self.min_query_len, 1),
             "waves": as_int("waves", self.waves, 1, 32),
             "head_dim_split": as_int("head_dim_split", self.head_dim_split, 1, 32),
