@@ -78,10 +78,11 @@ void store(Wave& w, const Inst& i) {
   const u32 row = row_of_source(i, 1);
   if (lanes.global) store_global<kKind>(w, i, lanes.global, at);
   check_shared(w, i, Access::store, lanes.shared, at, kKind.bytes, row, kKind.high, false);
-  w.group->worker->changes += lanes.shared != 0;
   for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) {
     const int l = std::countr_zero(left);
-    store_lanes<kKind>(w, row, 1u << l, lane_of(w, i, lanes, at, l, kKind.bytes), kNoDelta, false);
+    u8* target = lane_of(w, i, lanes, at, l, kKind.bytes);
+    note_store<kKind>(w, row, 1u << l, target, kNoDelta);
+    store_lanes<kKind>(w, row, 1u << l, target, kNoDelta, false);
   }
 }
 

@@ -86,7 +86,7 @@ void store(Wave& w, const Inst& i) {
   const LdsLanes lanes = locate_lds<kKind.bytes>(w, i, active, static_cast<const u32*>(w.source(i, 0)), i.imm);
   const u32 row = row_of_data(i, 1);
   if (w.shadow) [[unlikely]] report_lds(w, i, Access::store, active, lanes, i.imm, kKind.bytes, row, kKind.high, false);
-  ++w.group->worker->changes;
+  note_store<kKind>(w, row, active, lanes.base + i.imm, lanes.site->delta);
   store_lanes<kKind>(w, row, active, lanes.base + i.imm, lanes.site->delta, lanes.site->contiguous);
 }
 
@@ -112,10 +112,10 @@ void store_2addr(Wave& w, const Inst& i) {
   const u32 offsets[2] = {(i.imm & 0xff) * kBytes * kScale, (i.imm >> 8) * kBytes * kScale};
   const LdsLanes lanes =
       locate_lds<kBytes>(w, i, active, static_cast<const u32*>(w.source(i, 0)), offsets[0], offsets[1]);
-  ++w.group->worker->changes;
   for (int k = 0; k < 2; ++k) {
     const u32 row = row_of_data(i, 1 + k);
     if (w.shadow) [[unlikely]] report_lds(w, i, Access::store, active, lanes, offsets[k], kBytes, row, false, false);
+    note_store<StoreKind{kBytes}>(w, row, active, lanes.base + offsets[k], lanes.site->delta);
     store_lanes<StoreKind{kBytes}>(w, row, active, lanes.base + offsets[k], lanes.site->delta, lanes.site->contiguous);
   }
 }
@@ -143,7 +143,7 @@ void store_addtid(Wave& w, const Inst& i) {
   const LdsLanes lanes = locate_lds<4>(w, i, active, addresses, i.imm);
   const u32 row = row_of_data(i, 1);
   if (w.shadow) report_lds(w, i, Access::store, active, lanes, i.imm, 4, row, false, false);
-  ++w.group->worker->changes;
+  note_store<StoreKind{4}>(w, row, active, lanes.base + i.imm, lanes.site->delta);
   store_lanes<StoreKind{4}>(w, row, active, lanes.base + i.imm, lanes.site->delta, lanes.site->contiguous);
 }
 

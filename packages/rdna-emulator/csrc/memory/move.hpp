@@ -135,6 +135,19 @@ RDNA_INLINE void load_lanes(Wave& w, u32 row, u32 active, const u8* base, const 
   }
 }
 
+// Whether a store would change any byte.
+template <StoreKind kKind>
+bool store_differs(const Wave& w, u32 row, u32 active, const u8* base, const i32* delta) {
+  for (; active; active &= active - 1) {
+    const int l = std::countr_zero(active);
+    u32 data[4];
+    for (u32 k = 0; k < (kKind.bytes + 3) / 4; ++k) data[k] = w.v[row + k][l];
+    if (kKind.high) data[0] >>= 16;
+    if (std::memcmp(base + delta[l], data, kKind.bytes)) return true;
+  }
+  return false;
+}
+
 // Lanes store in ascending order: where two write one place, the higher lane's data stay.
 template <StoreKind kKind>
 RDNA_INLINE void store_lanes(const Wave& w, u32 row, u32 active, u8* base, const i32* delta, bool contiguous) {

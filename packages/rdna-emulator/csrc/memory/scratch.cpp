@@ -37,7 +37,7 @@ void store(Wave& w, const Inst& i) {
   if (!active) return;
   ScratchLanes lanes;
   find_lanes(w, i, active, kKind.bytes, lanes);
-  ++w.group->worker->changes;
+  note_store<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta);
   store_lanes<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta, false);
 }
 

@@ -45,14 +45,16 @@ RDNA_INLINE void store_global(Wave& w, const Inst& i, u32 active, const LaneAddr
     if (located.site) fill_addresses(located, active, addresses);
     report_access(w, i, Access::store, active, addresses, kKind.bytes, row, kKind.high, false);
   }
-  ++w.group->worker->changes;
   if (located.site) [[likely]] {
+    note_store<kKind>(w, row, active, located.base, located.site->delta);
     store_lanes<kKind>(w, row, active, located.base, located.site->delta, located.site->contiguous);
     return;
   }
   for (u32 lanes = active; lanes; lanes &= lanes - 1) {
     const u32 lane = lanes & -lanes;
-    store_lanes<kKind>(w, row, lane, reinterpret_cast<u8*>(addresses[std::countr_zero(lane)]), kNoDelta, false);
+    u8* at = reinterpret_cast<u8*>(addresses[std::countr_zero(lane)]);
+    note_store<kKind>(w, row, lane, at, kNoDelta);
+    store_lanes<kKind>(w, row, lane, at, kNoDelta, false);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "check/check.hpp"
+#include "memory/move.hpp"
 #include "memory/site.hpp"
 
 namespace rdna {
@@ -34,6 +35,15 @@ enum UserSgpr : u32 {
   kPrivateSegmentSize = 64,
 };
 
+// Whether every worker waits for memory that only another one could change: see spin.cpp.
+struct Quiet {
+  std::mutex mutex;
+  u64 epoch = 0;      // grows whenever a worker begins or ends, or one that waited goes on
+  u32 live = 0;       // workers that run workgroups
+  u32 waiting = 0;    // of these, the ones whose waves all spin
+  u32 confirmed = 0;  // of these, the ones that have looked again since the epoch began
+};
+
 struct Dim3 {
   u32 x = 1, y = 1, z = 1;
   u64 count() const { return u64{x} * y * z; }
@@ -49,21 +59,31 @@ struct Launch {
   LaunchShadow* shadow = nullptr;
   std::atomic<u64> next_workgroup{0};
   std::atomic<bool> failed{false};
-  u64 resident_limit = 1;     // workgroups in flight that spinning waves may add up to
-  // Spin detection across workers: how many run waves that may still change memory.
-  std::atomic<u32> progressing{0};
-  std::atomic<u64> awakenings{0};
+  Quiet quiet;
   std::mutex mutex;           // of what follows
   u64 failed_workgroup = ~u64{0};
   std::exception_ptr failure; // of the first workgroup, in launch order, that failed
+
+  u32 waves_per_workgroup() const { return static_cast<u32>((block.count() + kLanes - 1) / kLanes); }
 };
 
 struct Worker {
   u32 number = 0;
   ProgramState* state = nullptr;
   std::vector<TouchedWord> touched;
-  u64 changes = 0;  // memory writes, for the detection of spins
-  u64 clock = 0;    // what reads of a clock see: it only grows
+  u64 changes = 0;        // memory writes so far, for the detection of spins
+  bool watching = false;  // a wave's loop is compared: writes count only where they change something
+  u64 clock = 0;          // what reads of a clock see: it only grows
+};
+
+// A wave's registers at a branch backwards, to be compared when it comes there again.
+struct SpinProbe {
+  enum class State : u8 { idle, watching, stuck } state = State::idle;
+  u32 window = 64;   // branches backwards to watch
+  u32 left = 0;
+  u64 changes = 0;   // of the worker when the registers were noted
+  const Inst* edge = nullptr;
+  std::vector<u32> registers;
 };
 
 struct Workgroup {
@@ -78,18 +98,15 @@ struct Workgroup {
   u32 scratch_stride = 0;    // from lane to lane
   u64 number = 0;            // in launch order
   Dim3 id{0, 0, 0};
-  u32 wave_count = 0;
-  Wave** waves = nullptr;
   WorkgroupShadow* shadow = nullptr;
+  std::vector<Wave*> waves;
+  std::vector<SpinProbe> probes;
+  u32 ended = 0, arrived = 0;  // waves; arrived at the barrier
 };
 
 struct TrapError {
   Fault fault;
   std::string message;
-  u32 address;      // of the instruction, from the start of the text section
-  int lane;         // -1: none
-  u32 wave;
-  Dim3 workgroup;
 };
 
 RDNA_INLINE GlobalSite& global_site(Wave& w, const Inst& i) {
@@ -104,6 +121,13 @@ RDNA_INLINE LdsSite& lds_site(Wave& w, const Inst& i) {
   const auto index = static_cast<std::size_t>(&i - group.insts);
   LdsSite* site = group.state->lds[index].get();
   return site ? *site : group.state->lds_site(index);
+}
+
+// To be called before a store: memory is about to change.
+template <StoreKind kKind>
+RDNA_INLINE void note_store(Wave& w, u32 row, u32 active, const u8* base, const i32* delta) {
+  Worker& worker = *w.group->worker;
+  worker.changes += !worker.watching || store_differs<kKind>(w, row, active, base, delta);
 }
 
 // A taken branch backwards whose wave has used up its turn (run/spin.cpp).

@@ -115,13 +115,16 @@ void getreg(Wave& w, const Inst& i) {
   w.write_scalar(i.dst, (value & field.mask()) >> field.offset);
 }
 
-// Rounding (bits 0 to 3) and denormals (4 to 7) are fixed at the launch: the vector operations know no others.
+constexpr u32 kExceptionBits = 0x1ff000;  // which exceptions would trap: none is ever raised
+
+// Rounding (bits 0 to 3), denormals (4 to 7) and the clamp, NaN and overflow rules are fixed at the launch: the vector
+// operations know no others.
 void set_mode(Wave& w, const Inst& i, u32 mask, u32 value) {
   const u32 changed = (w.mode & ~mask) | (value & mask);
-  if ((changed ^ w.mode) & 0xff) {
+  if ((changed ^ w.mode) & ~kExceptionBits) {
     char text[160];
     std::snprintf(text, sizeof text,
-                  "MODE is set to 0x%x: only rounding to nearest even with denormals kept (0x%x) is executed", changed, w.mode);
+                  "MODE is set to 0x%x: only 0x%x, rounding to nearest even with denormals kept, is executed", changed, w.mode);
     trap(w, i, Fault::unsupported, -1, text);
   }
   w.mode = changed;

@@ -1,1 +1,39 @@
 """Runs AMDGPU code objects for RDNA 3 on the CPU, checks and counts what they do."""
+
+from __future__ import annotations
+
+from ._code_object import Argument, Resources
+from ._device import CHECKS, TARGETS, Device, Kernel, Module
+from ._disassembly import Instruction, disassemble
+from ._errors import (
+    CheckError,
+    CodeObjectError,
+    EmulatorError,
+    LaunchError,
+    MemoryFault,
+    SpinError,
+    UnknownInstructionError,
+    UnsupportedError,
+)
+from ._report import Report
+
+__all__ = [
+    "CHECKS",
+    "TARGETS",
+    "Argument",
+    "CheckError",
+    "CodeObjectError",
+    "Device",
+    "EmulatorError",
+    "Instruction",
+    "Kernel",
+    "LaunchError",
+    "MemoryFault",
+    "Module",
+    "Report",
+    "Resources",
+    "SpinError",
+    "UnknownInstructionError",
+    "UnsupportedError",
+    "disassemble",
+]

@@ -1,0 +1,324 @@
+"""Devices, the code objects loaded on them, and their kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _errors as errors
+from ._arguments import Dim3, MemoryItem, Packer
+from ._code_object import Argument, CodeObject, KernelObject, Resources, read_code_object
+from ._lines import LineTable
+from ._model import PARAMETERS, modelled
+from ._records import KernelRecord, LaunchRecord, Span, class_names, functions
+from ._report import Report
+
+TARGETS = tuple(PARAMETERS)
+CHECKS = ("waits", "uninitialised", "bounds", "races", "collisions", "barriers", "spin")
+MEASURES = ("model",)
+_MEASURE_MODEL = 1 << len(CHECKS)
+_LDS_LIMIT = 65536
+_STACK = 16384  # scratch of a lane where the compiler could not tell how much calls need
+_MODE = 0xF0  # nearest even, denormals kept
+_MODE_MASK = 0x8000FF  # rounding, denormals, FP16_OVFL
+
+# In the order of Fault in csrc/core/machine.hpp.
+_FAULTS: tuple[type[errors.EmulatorError], ...] = (
+    errors.UnknownInstructionError,
+    errors.UnsupportedError,
+    errors.MemoryFault,
+    errors.MemoryFault,
+    errors.CheckError,
+    errors.SpinError,
+    errors.CheckError,
+)
+
+
+class Device:
+    """An emulated RDNA 3 GPU.
+
+    ``target`` is "gfx1151" or "gfx1100"; ``threads`` run workgroups (default: one for each CPU that this process may
+    use) and are kept for all launches. Raises ValueError for another target or fewer than one thread.
+    """
+
+    def __init__(self, target: str = "gfx1151", threads: int | None = None) -> None:
+        if target not in TARGETS:
+            raise ValueError(f"unknown target {target!r}; the emulator knows {', '.join(TARGETS)}")
+        if threads is None:
+            threads = len(os.sched_getaffinity(0))
+        if not 1 <= threads <= 1024:
+            raise ValueError(f"threads is {threads}; it may be 1 to 1024")
+        self.target = target
+        self.threads = threads
+        self._lock = threading.Lock()
+        library = functions()
+        self._handle = library.rdna_device_create(threads)
+        if not self._handle:
+            raise errors.EmulatorError(f"cannot start {threads} threads")
+        weakref.finalize(self, library.rdna_device_destroy, self._handle)
+
+    def __repr__(self) -> str:
+        return f"Device({self.target!r}, threads={self.threads})"
+
+    def load(self, code: bytes | bytearray | memoryview | str | os.PathLike[str]) -> Module:
+        """Loads a code object: its bytes, or the path of its file.
+
+        Raises CodeObjectError where it is no code object for this device, OSError where the file cannot be read.
+        """
+        data = Path(code).read_bytes() if isinstance(code, str | os.PathLike) else bytes(code)
+        return Module(self, data)
+
+
+class Module:
+    """A loaded code object. ``kernels`` are the names of its kernels; ``module[name]`` is one of them."""
+
+    def __init__(self, device: Device, data: bytes) -> None:
+        self.device = device
+        self.code: CodeObject = read_code_object(data, device.target)
+        self._data = data
+        self._line_table: LineTable | None = None
+        self._handle = self._create()
+        weakref.finalize(self, functions().rdna_module_destroy, self._handle)
+        self._kernels: dict[str, Kernel] = {}
+
+    def _create(self) -> int:
+        code = self.code
+        base: int = code.image.__array_interface__["data"][0]
+        names = list(code.functions)
+        addresses = (ctypes.c_uint32 * len(names))(*(code.functions[name] - code.text.address for name in names))
+        texts = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
+        spans = (Span * len(code.segments))(
+            *(
+                Span(base + s.address, s.size, base, b"the code object's " + _segment_name(s.executable, s.writable), s.writable, 0, 0)
+                for s in code.segments
+            )
+        )
+        error = ctypes.create_string_buffer(512)
+        handle = functions().rdna_module_create(
+            code.target.encode(), base + code.text.address, code.text.size, addresses, texts, len(names), spans, len(spans),
+            error, len(error),
+        )  # fmt: skip
+        if not handle:
+            raise errors.CodeObjectError(error.value.decode(errors="replace"))
+        return int(handle)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return tuple(self.code.kernels)
+
+    def __getitem__(self, name: str) -> Kernel:
+        if name not in self._kernels:
+            if name not in self.code.kernels:
+                raise KeyError(f"no kernel {name!r}; the code object has {', '.join(self.kernels) or 'none'}")
+            self._kernels[name] = Kernel(self, self.code.kernels[name])
+        return self._kernels[name]
+
+    def __repr__(self) -> str:
+        return f"<Module for {self.code.target}: {', '.join(self.kernels)}>"
+
+    def _with_source(self, message: str) -> str:
+        """The message of a trap, with the source line where the object has line tables."""
+        place = re.search(r", pc 0x([0-9a-f]+)", message)
+        if not place:
+            return message
+        if self._line_table is None:
+            self._line_table = LineTable(self._data)
+        line = self._line_table.find(self.code.text.address + int(place[1], 16))
+        return f"{message}\n  at {line}" if line else message
+
+
+def _segment_name(executable: bool, writable: bool) -> bytes:
+    return b"code" if executable else b"variables" if writable else b"constants"
+
+
+class Kernel:
+    """A kernel of a module. ``arguments`` and ``resources`` are what its metadata say."""
+
+    def __init__(self, module: Module, kernel: KernelObject) -> None:
+        self.module = module
+        self.name = kernel.name
+        self.arguments: tuple[Argument, ...] = tuple(a for a in kernel.arguments if not a.hidden)
+        self.resources: Resources = kernel.resources
+        self._packer = Packer(kernel)
+        descriptor = kernel.descriptor
+        private = max(descriptor.private_bytes, kernel.resources.scratch_bytes)
+        if kernel.resources.dynamic_stack:
+            private = max(private, _STACK)
+        self._static_lds = max(descriptor.lds_bytes, kernel.resources.lds_bytes)
+        self._refusal = _refusal(kernel)
+        self._record = KernelRecord(
+            self.name.encode(),
+            descriptor.entry - module.code.text.address,
+            descriptor.user_sgprs,
+            descriptor.user_sgpr_count,
+            descriptor.workgroup_ids,
+            descriptor.workitem_ids,
+            descriptor.mode,
+            descriptor.vgprs,
+            self._static_lds,
+            private,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({', '.join(a.name for a in self.arguments)})>"
+
+    def launch(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[object] = (),
+        *,
+        dynamic_lds: int = 0,
+        checks: Iterable[str] | str = (),
+        collect: bool = False,
+        schedule: str | None = None,
+        seed: int = 0,
+        measure: Iterable[str] = (),
+        memory: Iterable[MemoryItem] = (),
+    ) -> Report:
+        """Runs a grid of workgroups and waits for its end.
+
+        ``grid`` is in workgroups, ``block`` in threads, each an int or up to three. ``args`` are one value for each of
+        ``arguments``: NumPy arrays for pointers (the kernel works in their memory, and may reach the bytes that the array
+        can), None for a null pointer, NumPy scalars and bytes for what goes by value. ``memory`` are further arrays, or
+        (name, array), that the kernel may reach through pointers in structures.
+
+        ``checks`` are names of CHECKS or "all"; a finding raises CheckError, or is kept in the report with ``collect``.
+        ``schedule`` None runs workgroups in order, spread over the device's threads; "random" interleaves the waves of
+        several workgroups on one thread, the same way for the same ``seed``. ``measure`` may hold "model".
+
+        Raises LaunchError where the launch cannot begin, and the other errors of this package where it goes wrong.
+        """
+        grid, block = _dim3("grid", grid), _dim3("block", block)
+        mask = _check_mask(checks) | _measure_mask(measure)
+        if schedule not in (None, "random"):
+            raise errors.LaunchError(f"schedule is {schedule!r}; it may be None or 'random'")
+        self._check_size(grid, block, dynamic_lds)
+        data, spans = self._packer.pack(args, grid, block, dynamic_lds, memory)
+        span_array = (Span * len(spans))(*spans)
+        buffer = (ctypes.c_char * max(len(data), 1)).from_buffer(data or bytearray(1))
+        launch = LaunchRecord()
+        launch.kernel = ctypes.pointer(self._record)
+        launch.grid[:] = grid
+        launch.block[:] = block
+        launch.dynamic_lds = dynamic_lds
+        launch.checks = mask
+        launch.collect = collect
+        launch.random = schedule == "random"
+        launch.seed = seed % (1 << 64)
+        launch.model[:-1] = PARAMETERS[self.module.device.target].core()
+        launch.kernarg = ctypes.addressof(buffer)
+        launch.kernarg_bytes = len(data)
+        launch.spans = span_array
+        launch.span_count = len(spans)
+        device = self.module.device
+        with device._lock:
+            functions().rdna_run(device._handle, self.module._handle, ctypes.byref(launch))
+            if launch.failed:
+                raise self._failure(launch)
+            return self._report(launch, span_array, grid, block, bool(mask & _MEASURE_MODEL))
+
+    def _check_size(self, grid: Dim3, block: Dim3, dynamic_lds: int) -> None:
+        if self._refusal:
+            raise errors.LaunchError(self._refusal)
+        threads = block[0] * block[1] * block[2]
+        if threads > min(self.resources.max_block, 1024):
+            raise errors.LaunchError(
+                f"block {block} has {threads} threads; kernel {self.name} was compiled for at most {self.resources.max_block}"
+            )
+        if grid[0] * block[0] >= 1 << 32 or grid[1] * block[1] >= 1 << 32 or grid[2] * block[2] >= 1 << 32:
+            raise errors.LaunchError(f"grid {grid} of blocks {block} has 2^32 threads or more in a dimension")
+        if dynamic_lds < 0 or self._static_lds + dynamic_lds > _LDS_LIMIT:
+            raise errors.LaunchError(
+                f"kernel {self.name} has {self._static_lds} bytes of LDS and dynamic_lds is {dynamic_lds}; together they may "
+                f"be {_LDS_LIMIT}"
+            )
+
+    def _failure(self, launch: LaunchRecord) -> errors.EmulatorError:
+        message = launch.message.decode(errors="replace")
+        if launch.failed < 0:
+            return errors.EmulatorError(f"the launch of {self.name} failed: {message}")
+        return _FAULTS[launch.failed - 1](self.module._with_source(message))
+
+    def _report(self, launch: LaunchRecord, spans: Any, grid: Dim3, block: Dim3, with_model: bool) -> Report:
+        by_class = dict(zip(class_names(), launch.by_class, strict=True))
+        lines: dict[str, int] = {}
+        for span in spans:
+            name = span.name.decode()
+            lines[name] = lines.get(name, 0) + span.lines
+        counts = {
+            "wave_instructions": launch.wave_instructions,
+            "by_class": by_class,
+            "wmma": by_class["wmma"],
+            "global_bytes_requested": launch.bytes_requested,
+            "segments_32": launch.segments[0],
+            "segments_64": launch.segments[1],
+            "segments_128": launch.segments[2],
+            "unique_lines_128": launch.unique_lines,
+            "unique_lines_by_argument": lines,
+            "lds_cycles": launch.lds_cycles,
+            "lds_cycles_minimum": launch.lds_minimum,
+        }
+        findings = tuple(
+            self.module._with_source(launch.findings[k].decode(errors="replace")) for k in range(launch.finding_count)
+        )
+        model = None
+        if with_model:
+            cycles = [
+                (launch.model_workgroups[k].critical, launch.model_workgroups[k].busiest)
+                for k in range(launch.model_workgroup_count)
+            ]
+            parameters = PARAMETERS[self.module.device.target]
+            model = modelled(parameters, cycles, launch.model_issue, tuple(launch.model_stalls), launch.unique_lines)
+        return Report(self.name, grid, block, counts, findings, model)
+
+
+def _refusal(kernel: KernelObject) -> str:
+    """Why no launch of the kernel can be run, or nothing."""
+    descriptor = kernel.descriptor
+    if not descriptor.wave32:
+        return f"kernel {kernel.name} was compiled for waves of 64 lanes; the emulator runs waves of 32 (-mno-wavefrontsize64)"
+    if descriptor.mode & _MODE_MASK != _MODE:
+        return (
+            f"kernel {kernel.name} begins with FLOAT_MODE 0x{descriptor.mode & 0xFF:02x}"
+            f"{' and FP16_OVFL' if descriptor.mode >> 23 & 1 else ''}; only 0x{_MODE:02x} (nearest even, denormals kept) is executed"
+        )
+    return ""
+
+
+def _dim3(what: str, value: int | Sequence[int]) -> Dim3:
+    sizes = [value] if isinstance(value, int) else list(value)
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) or hasattr(size, "__index__") for size in sizes):
+        raise errors.LaunchError(f"{what} is {value!r}; it may be an int or up to three")
+    sizes = [int(size) for size in sizes] + [1] * (3 - len(sizes))
+    if not all(1 <= size < 1 << 31 for size in sizes):
+        raise errors.LaunchError(f"{what} is {value!r}; each dimension is at least 1 and below 2^31")
+    return sizes[0], sizes[1], sizes[2]
+
+
+def _check_mask(checks: Iterable[str] | str) -> int:
+    if checks == "all":
+        return (1 << len(CHECKS)) - 1
+    mask = 0
+    for name in (checks,) if isinstance(checks, str) else checks:
+        if name == "all":
+            return (1 << len(CHECKS)) - 1
+        if name not in CHECKS:
+            raise errors.LaunchError(f"unknown check {name!r}; there are {', '.join(CHECKS)}, and 'all'")
+        mask |= 1 << CHECKS.index(name)
+    return mask
+
+
+def _measure_mask(measure: Iterable[str]) -> int:
+    mask = 0
+    for name in (measure,) if isinstance(measure, str) else measure:
+        if name not in MEASURES:
+            raise errors.LaunchError(f"unknown measure {name!r}; there is {', '.join(MEASURES)}")
+        mask |= _MEASURE_MODEL
+    return mask
