@@ -14,8 +14,7 @@ def largest_first(weights: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Sorting weight and place as one number is several times faster than a stable argsort of a thousand numbers.
     """
-    np.negative(weights, out=weights)
-    weights <<= INDEX_BITS
+    weights *= -(1 << INDEX_BITS)
     weights += np.arange(len(weights))
     weights.sort()
     weights &= (1 << INDEX_BITS) - 1

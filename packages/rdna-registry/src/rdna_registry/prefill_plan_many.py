@@ -41,7 +41,9 @@ def plan_many(
 def _tiles(queries: Integers, variant: PrefillVariant) -> tuple[Integers, Integers]:
     """For each tile its sequence and one more than its index: a sequence's last tile, the heaviest, comes first."""
     rows = variant.block_rows
-    tiles = (queries * variant.gqa + (rows - 1)) // rows
+    tiles = queries * variant.gqa
+    tiles += rows - 1
+    tiles //= rows
     ends = tiles.cumsum()
     total = int(ends[-1])
     if total >= _MOST_TILES_OF_A_SEQUENCE and int(tiles.max()) > _MOST_TILES_OF_A_SEQUENCE:
@@ -100,20 +102,21 @@ def _split(
     load: float,
 ) -> NDArray[np.int32]:
     """The sorted rows, those of the tiles ``split`` cut into segments."""
-    numbers = np.arange(len(split))
-    if len(numbers) > _MOST_SPLIT_TILES:
+    if len(split) > _MOST_SPLIT_TILES:
         raise ArgumentError("target_workgroups", "too large for this batch", f"{_MOST_SPLIT_TILES} split tiles at most")
     whole = steps.take(split)
-    segments = np.ceil(whole / load).astype(np.int64)
-    np.minimum(segments, np.minimum(whole // MIN_SEGMENT_STEPS, PLAN_MAX_SEGMENTS), out=segments)
-    counts = np.ones(len(tile), dtype=np.int64)
+    segments = whole / load
+    np.ceil(segments, out=segments)
+    np.minimum(segments, whole // MIN_SEGMENT_STEPS, out=segments)
+    np.minimum(segments, PLAN_MAX_SEGMENTS, out=segments)
+    counts = np.empty(len(tile), dtype=np.int64)
+    counts.fill(1)
     counts[split] = segments
-    numbers <<= 16
-    tile[split] += numbers
-    slots = np.full(len(tile), -1)
+    tile[split] += np.arange(0, len(split) << 16, 1 << 16)
+    slots = np.empty(len(tile), dtype=np.int64)
+    slots.fill(-1)
     slots[split] = segments.cumsum() - segments
     table[:, 1] = tile
-    table[:, 2] = counts << 16
     table[:, 3] = slots
 
     # Two different quotients by at most 16 segments differ by 1/240 and more, so that their 256ths differ too.
@@ -121,9 +124,11 @@ def _split(
     steps //= counts
     order = largest_first(steps)
     counts = counts.take(order)
-    plan = table.take(order.repeat(counts), axis=0)
-    ends = counts.cumsum()
-    ends -= counts
+    table = table.take(order, axis=0)
+    # What each row then adds, its own number, is its segment and the number of its tile's first row.
+    first = counts.cumsum()
+    first -= counts
+    table[:, 2] = (counts << 16) - first
+    plan = table.repeat(counts, axis=0)
     plan[:, 2] += np.arange(len(plan), dtype=np.int32)
-    plan[:, 2] -= ends.astype(np.int32).repeat(counts)
     return plan
