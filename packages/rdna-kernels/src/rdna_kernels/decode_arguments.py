@@ -13,7 +13,7 @@ DECODE_ARGUMENTS: tuple[tuple[str, str, str], ...] = (
     ("seq_lens", "const int32_t *", "[num_seqs], keys of a sequence, the new tokens included"),
     ("out", "void *", "as q"),
     ("partial_acc", "float *", "[slots, head_size], unnormalised outputs of the segments"),
-    ("partial_max", "float *", "[slots], exponent references of the segments, log2"),
+    ("partial_max", "float *", "[slots], the scores that the segments' weights refer to"),
     ("partial_sum", "float *", "[slots], sums of the segments' weights"),
     ("counters", "int32_t *", "4 for each (sequence, kv head, row group), zero before and after a launch"),
     ("q_stride_token", "int64_t", "elements from a query token to the next"),

@@ -1,0 +1,36 @@
+// Global memory: vector loads and stores at a uniform base plus a lane's byte offset, and scalar loads.
+#pragma once
+
+#include "arch/gfx11/device.h"
+
+namespace rdna {
+
+template <class T>
+using Global = __attribute__((address_space(1))) T *;
+
+// Memory that no one writes while the kernel runs, read through the scalar cache.
+template <class T>
+using Constant = __attribute__((address_space(4))) const T *;
+
+template <class T>
+RDNA_INLINE T load(uint64_t base, uint32_t offset, int immediate = 0) {
+  return *(Global<const T>)(base + offset + immediate);
+}
+
+template <class T>
+RDNA_INLINE void store(uint64_t base, uint32_t offset, T value) {
+  *(Global<T>)(base + offset) = value;
+}
+
+// The address must be the same in all lanes.
+template <class T>
+RDNA_INLINE T load_uniform(const T *base, int64_t index) {
+  return ((Constant<T>)base)[index];
+}
+
+RDNA_INLINE uint64_t address(const void *pointer) { return (uint64_t)pointer; }
+
+// The compiler moves no instruction past this point: it keeps loads where they hide their latency.
+RDNA_INLINE void pin_order() { __builtin_amdgcn_sched_barrier(0); }
+
+}  // namespace rdna

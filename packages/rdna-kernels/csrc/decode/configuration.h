@@ -1,0 +1,57 @@
+// What a build fixes (its -D definitions) and what follows from it. Heads, gqa, query tokens, pages and windows are
+// arguments of the launch.
+#pragma once
+
+#include "arch/gfx11/device.h"
+#include "arch/gfx11/lds.h"
+
+namespace rdna {
+
+constexpr int kHeadSize = RDNA_HEAD_SIZE;
+constexpr int kRows = RDNA_ROWS;  // query rows of a workgroup, padded to 16
+constexpr int kWaves = RDNA_WAVES;
+constexpr int kHeadDimSplit = larger(RDNA_HEAD_DIM_SPLIT, 1);  // waves that share a key tile, by head dimensions
+constexpr int kThreads = kWaves * kWaveSize;
+constexpr int kTileKeys = 16;                        // keys that a wave takes at a time
+constexpr int kTileWaves = kWaves / kHeadDimSplit;   // tiles that a workgroup takes at a time
+constexpr int kWaveDims = kHeadSize / kHeadDimSplit;  // head dimensions of a wave
+constexpr int kDimBlocks = kWaveDims / 16;           // matrix instructions along them
+constexpr int kRowTiles = kRows / 16;
+constexpr int kElementBytes = 2;
+constexpr int kKeyBytes = kHeadSize * kElementBytes;  // of K or V of one key
+
+// Accumulators beyond 64 registers a lane leave no room for query fragments nor for V, and loads go out later.
+constexpr bool kManySums = kRowTiles * kDimBlocks > 8;
+constexpr bool kQueryInRegisters = !kManySums;
+constexpr bool kValuesInLds = RDNA_V_IN_LDS != 0 || kManySums;
+constexpr bool kPrefetchValues = RDNA_PREFETCH != 0 && !kValuesInLds;
+
+// Fragments that are read from LDS before the first one is needed: enough for its latency, few enough for the registers.
+constexpr int kFragmentsAhead = kRowTiles * kDimBlocks < 8 ? 2 : 1;
+
+// A tile of K in LDS: 16 rows. A tile of V: for each dimension that one lane loads, both halves' keys of all lanes.
+constexpr int kKeyPitch = lds_pitch(kWaveDims * kElementBytes);
+constexpr int kValuePitch = lds_pitch(2 * 16 * 16);
+constexpr int kTileBytes = larger(kTileKeys * kKeyPitch, kValuesInLds ? kDimBlocks * kValuePitch : 0);
+
+constexpr int kQueryPitch = lds_pitch(kKeyBytes);
+constexpr int kTilesAt = kRows * kQueryPitch;
+constexpr int kScoresAt = kTilesAt + kWaves * kTileBytes;
+constexpr int kScoreBytes = kRowTiles * kWaveSize * (int)sizeof(float8);  // of one wave, where waves share a tile
+constexpr int kLoopBytes = kScoresAt + (kHeadDimSplit > 1 ? 2 * kWaves * kScoreBytes : 0);
+
+// The waves' results meet in LDS, 16 rows and so many dimensions at a time that they fit.
+constexpr int kMergePasses = kTileWaves * 16 * lds_pitch(kHeadSize * 4) > 40 * 1024 ? 2 : 1;
+constexpr int kMergeDims = kHeadSize / kMergePasses;
+constexpr int kMergePitch = lds_pitch(kMergeDims * 4);
+constexpr int kSharesAt = kTileWaves * 16 * kMergePitch;
+constexpr int kFlagAt = kSharesAt + kTileWaves * kRows * (int)sizeof(float) * 2;
+constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
+
+static_assert(kHeadSize == 64 || kHeadSize == 128, "this form of the kernel serves head sizes 64 and 128");
+static_assert(kRows % 16 == 0 && kWaves % kHeadDimSplit == 0 && (kHeadDimSplit == 1 || kHeadDimSplit == 2));
+static_assert(kMergePasses == 1 || kHeadDimSplit == 1);
+static_assert(RDNA_DOT_PRODUCT == 0, "the dot-product form is another kernel");
+static_assert(kLdsBytes <= 64 * 1024, "a workgroup has 64 KiB of LDS");
+
+}  // namespace rdna

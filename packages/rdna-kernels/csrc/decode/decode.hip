@@ -1,0 +1,183 @@
+// Decode attention: a few query tokens of each sequence against its paged KV cache. README.md beside arch/ explains the
+// steps; the arguments are described in decode_arguments.py.
+#include "decode/keys.h"
+#include "decode/merge.h"
+#include "decode/pages.h"
+#include "decode/query.h"
+#include "decode/softmax.h"
+#include "decode/values.h"
+#include "decode/work.h"
+
+namespace rdna {
+
+// The waves that share a tile have each made scores of their dimensions: the sum is the score.
+// Two buffers in turn: one barrier a tile is enough.
+class ScoreExchange {
+ public:
+  RDNA_INLINE ScoreExchange(Lds buffers, int wave) {
+    mine_ = buffers + wave * kScoreBytes + lane() * 16;
+    other_ = buffers + (wave ^ 1) * kScoreBytes + lane() * 16;
+  }
+
+  RDNA_INLINE void add(Accumulator (&scores)[kRowTiles]) {
+#pragma unroll
+    for (int tile = 0; tile < kRowTiles; ++tile) {
+      lds_store(mine_ + tile * 1024, scores[tile].lo);
+      lds_store(mine_ + tile * 1024 + 512, scores[tile].hi);
+    }
+    lds_barrier();
+#pragma unroll
+    for (int tile = 0; tile < kRowTiles; ++tile) {
+      scores[tile].lo += lds_load<float4>(other_ + tile * 1024);
+      scores[tile].hi += lds_load<float4>(other_ + tile * 1024 + 512);
+    }
+    mine_ += step_;
+    other_ += step_;
+    step_ = -step_;
+  }
+
+ private:
+  Lds mine_, other_;
+  int step_ = kWaves * kScoreBytes;
+};
+
+// A wave at work: what it has of the present tile, and what it has made of the tiles so far.
+struct Wave {
+  Offsets offsets;
+  Keys keys;
+  Values values;
+  Query query;
+  RowState states[kRowTiles];
+  Accumulator sums[kRowTiles][kDimBlocks];
+};
+
+// One tile: scores, weights, sums. The next tile's loads go out as soon as this one's registers are free.
+template <bool kFolded>
+RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &range, Wave &wave, int tile, Buffer next,
+                             float residual_factor, ScoreExchange &exchange) {
+  wave.keys.stage();
+  if constexpr (!kManySums) wave.keys.load(next, wave.offsets);
+  pin_order();
+  Accumulator scores[kRowTiles];
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) scores[i] = repeated(wave.states[i].bias);
+  wave.keys.multiply(wave.query, scores);
+  if constexpr (kValuesInLds) wave.values.stage();
+  if constexpr (kManySums) wave.keys.load(next, wave.offsets);
+  if constexpr (kValuesInLds && !kManySums) wave.values.load(next, wave.offsets);
+  pin_order();
+  if constexpr (kHeadDimSplit > 1) exchange.add(scores);
+
+  const bool inner = (uint32_t)(tile - range.first_inner) < (uint32_t)range.inner_tiles;
+  const float scale = arguments.scale_log2;
+  Weights weights[kRowTiles];
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+    Accumulator parts = scores[i] * scale;
+    if (!inner) mask(parts, wave.states[i], tile * kTileKeys, arguments.window);
+    keep_below_ceiling(scores[i], parts, wave.states[i], scale, wave.sums[i]);
+    exponentiate(parts, wave.states[i]);
+    weights[i] = split<kFolded>(parts, residual_factor);
+  }
+
+  if constexpr (kPrefetchValues) {
+    wave.values.pair();
+    wave.values.load(next, wave.offsets);
+  }
+  pin_order();
+  constexpr int ahead = kValuesInLds ? kFragmentsAhead : 0;
+  Fragment dims[kDimBlocks];
+#pragma unroll
+  for (int block = 0; block < ahead; ++block) dims[block] = wave.values.fragment(block);
+  pin_order();
+#pragma unroll
+  for (int block = 0; block < kDimBlocks; ++block) {
+    if (block + ahead < kDimBlocks) dims[block + ahead] = wave.values.fragment(block + ahead);
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+      Accumulator &sum = wave.sums[i][block];
+      if constexpr (!kFolded) sum = Element::multiply_add(dims[block], weights[i].high, sum);
+      sum = Element::multiply_add(dims[block], weights[i].low, sum);
+    }
+    pin_order();
+  }
+  if constexpr (!kPrefetchValues && (!kValuesInLds || kManySums)) wave.values.load(next, wave.offsets);
+}
+
+// All tiles of a wave, and the meeting of the waves.
+template <bool kFolded>
+RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, const KeyRange &range,
+                        const Results &results, Lds lds, int thread, int wave_number) {
+  const int first_dim = wave_number % kHeadDimSplit * kWaveDims;
+  const int column = kFolded ? lane() % 8 : lane() % 16;
+  const uint32_t token_bytes = arguments.kv_stride_token * kElementBytes;
+  const Lds tile_memory = lds + kTilesAt + wave_number * kTileBytes;
+  const WaveTiles tiles = find_tiles(range, place.segment, wave_number / kHeadDimSplit);
+  float residual_factor = !kFolded || lane() % 16 >= 8 ? -1.0f : 0.0f;
+  opaque(residual_factor);  // a known factor would cost a conversion and a subtraction instead of one instruction
+
+  Wave wave = {Offsets(token_bytes, first_dim), Keys(tile_memory), Values(tile_memory)};
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+    Row row = find_row(arguments, place, smaller(i * 16 + column, place.rows - 1));
+    wave.states[i].position = range.length - arguments.max_query_len + row.token;
+  }
+  if (tiles.count > 0) {
+    Pages pages(arguments, place, range, tiles);
+    ScoreExchange exchange(lds + kScoresAt, wave_number);
+    const uint32_t before = larger(range.first_key - tiles.first * kTileKeys, 0) * token_bytes;
+    const Buffer first = buffer(pages.start(0) + before, pages.bytes(0) - before);
+    wave.offsets.move(-before);
+    wave.keys.load(first, wave.offsets);
+    wave.values.load(first, wave.offsets);
+    pin_order();
+    wave.offsets.move(before);
+    wave.query.load(place, lds, column, first_dim);
+
+    int tile = tiles.first, left = tiles.count, next = 1;
+    do {
+      if (next == kWaveSize) {
+        pages.turn();
+        next = 0;
+      }
+      int count = smaller(left, kWaveSize - next);
+      left -= count;
+      do {
+        Buffer following = buffer(pages.start(next), pages.bytes(next));
+        attend_tile<kFolded>(arguments, range, wave, tile, following, residual_factor, exchange);
+        tile += tiles.step;
+        ++next;
+      } while (--count > 0);
+    } while (left > 0);
+  }
+  lds_barrier();
+  merge_waves<kFolded>(wave.sums, wave.states, lds, place, results, arguments.scale_log2, range.segments > 1, thread,
+                       wave_number);
+}
+
+}  // namespace rdna
+
+extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(rdna::kThreads, rdna::kThreads))) void RDNA_KERNEL_NAME(
+    DecodeArguments arguments) {
+  using namespace rdna;
+  __shared__ __attribute__((aligned(16))) char memory[kLdsBytes];
+  const Lds lds = (Lds)memory;
+  const int thread = thread_in_workgroup();
+  const int wave = uniform(thread / kWaveSize);
+
+  const Place place = find_place(arguments);
+  if (place.rows <= 0) return;
+  const int length = load_uniform(arguments.seq_lens, place.sequence);
+  const QueryLoads query_loads(arguments, place, thread);
+  const KeyRange keys = find_keys(arguments, length);
+  if (place.segment >= keys.segments) return;
+  query_loads.store(place, lds, thread);
+  lds_barrier();
+  const Results results(arguments, place);
+  if (kRowTiles == 1 && place.rows <= 8) {
+    attend<true>(arguments, place, keys, results, lds, thread, wave);
+  } else {
+    attend<false>(arguments, place, keys, results, lds, thread, wave);
+  }
+  if (keys.segments > 1) results.merge_partials(keys.segments, lds + kFlagAt, thread);
+}

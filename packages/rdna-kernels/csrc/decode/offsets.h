@@ -1,0 +1,44 @@
+// How a wave's lanes share the rows of a tile in memory: whole rows a load, so that a load asks for whole cache lines.
+#pragma once
+
+#include "arch/gfx11/lanes.h"
+#include "decode/configuration.h"
+
+namespace rdna {
+
+// K: 16 bytes a lane. V: 16 lanes a row, two rows a load.
+constexpr int kKeyLanes = kWaveDims * kElementBytes / 16;  // of a row
+constexpr int kKeyLoadRows = kWaveSize / kKeyLanes;
+constexpr int kKeyLoads = kTileKeys / kKeyLoadRows;
+constexpr int kValueLoads = kTileKeys / 2;
+
+// Byte offsets of a lane's pieces from the tile's first key.
+class Offsets {
+ public:
+  RDNA_INLINE Offsets(uint32_t token_bytes, int first_dim) {
+    uint32_t key_column = first_dim * kElementBytes + lane() % kKeyLanes * 16;
+    uint32_t value_column = (first_dim + lane() % 16 * kDimBlocks) * kElementBytes;
+#pragma unroll
+    for (int i = 0; i < kKeyLoads; ++i) keys_[i] = (i * kKeyLoadRows + lane() / kKeyLanes) * token_bytes + key_column;
+#pragma unroll
+    for (int i = 0; i < kValueLoads; ++i) values_[i] = (i * 2 + lane() / 16) * token_bytes + value_column;
+  }
+
+  RDNA_INLINE uint32_t key(int load) const { return keys_[load]; }
+  RDNA_INLINE uint32_t value(int load) const { return kShared ? keys_[load] : values_[load]; }
+
+  // Moved back by some keys, the rows of keys before them wrap around to offsets that no buffer reaches.
+  RDNA_INLINE void move(uint32_t bytes) {
+#pragma unroll
+    for (int i = 0; i < kKeyLoads; ++i) opaque(keys_[i] += bytes);
+#pragma unroll
+    for (int i = 0; i < kValueLoads && !kShared; ++i) opaque(values_[i] += bytes);
+  }
+
+ private:
+  static constexpr bool kShared = kKeyLanes == 16;
+
+  uint32_t keys_[kKeyLoads], values_[kValueLoads];
+};
+
+}  // namespace rdna

@@ -1,0 +1,76 @@
+// Q: each row is loaded once by the workgroup and shared through LDS. Rows past the last one repeat it.
+#pragma once
+
+#include "arch/gfx11/fragment.h"
+#include "arch/gfx11/lanes.h"
+#include "arch/gfx11/lds.h"
+#include "arch/gfx11/memory.h"
+#include "decode/work.h"
+
+namespace rdna {
+
+// The workgroup's query rows on their way to LDS, 16 bytes a thread and step.
+class QueryLoads {
+  static constexpr int kPieces = kKeyBytes / 16;  // of a row
+  static constexpr int kSteps = (kRows * kPieces + kThreads - 1) / kThreads;
+
+ public:
+  RDNA_INLINE QueryLoads(const DecodeArguments &arguments, const Place &place, int thread) {
+    uint64_t base = address(arguments.q) + (place.sequence * arguments.max_query_len * arguments.q_stride_token +
+                                            place.kv_head * arguments.gqa * arguments.q_stride_head) *
+                                               kElementBytes;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      int piece = thread + step * kThreads;
+      if (piece < place.rows * kPieces) {
+        Row row = find_row(arguments, place, piece / kPieces);
+        int64_t at = row.token * arguments.q_stride_token + row.head * arguments.q_stride_head;
+        pieces_[step] = load<word4>(base + at * kElementBytes, piece % kPieces * 16);
+      }
+    }
+  }
+
+  RDNA_INLINE void store(const Place &place, Lds query, int thread) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      int piece = thread + step * kThreads;
+      if (piece < place.rows * kPieces) {
+        lds_store(query + piece / kPieces * kQueryPitch + piece % kPieces * 16, pieces_[step]);
+      }
+    }
+  }
+
+ private:
+  word4 pieces_[kSteps];
+};
+
+// Fragments of Q^T: lane (h, c) holds 16 dimensions of row c.
+class Query {
+ public:
+  RDNA_INLINE void load(const Place &place, Lds query, int column, int first_dim) {
+#pragma unroll
+    for (int tile = 0; tile < kRowTiles; ++tile) {
+      int row = smaller(tile * 16 + column, place.rows - 1);
+      rows_[tile] = query + row * kQueryPitch + first_dim * kElementBytes;
+      if constexpr (kQueryInRegisters) {
+#pragma unroll
+        for (int block = 0; block < kDimBlocks; ++block) fragments_[tile][block] = read(tile, block);
+      }
+    }
+  }
+
+  RDNA_INLINE Fragment operator()(int tile, int block) const {
+    if constexpr (kQueryInRegisters) return fragments_[tile][block];
+    return read(tile, block);
+  }
+
+ private:
+  RDNA_INLINE Fragment read(int tile, int block) const {
+    return fragment(lds_load<word4>(rows_[tile] + block * 32), lds_load<word4>(rows_[tile] + block * 32 + 16));
+  }
+
+  Lds rows_[kRowTiles];
+  Fragment fragments_[kRowTiles][kDimBlocks];
+};
+
+}  // namespace rdna

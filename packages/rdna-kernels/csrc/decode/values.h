@@ -1,0 +1,71 @@
+// V: rows come from memory as dimensions of one key; the matrix instruction wants keys of one dimension in
+// O^T += V^T P^T. A lane (h, c) loads kDimBlocks dimensions from c * kDimBlocks of the keys 2i + h, pairs keys, and has
+// half of the keys; the other half's come through LDS (v_in_lds) or from the twin lane.
+#pragma once
+
+#include "arch/gfx11/buffer.h"
+#include "arch/gfx11/memory.h"
+#include "decode/offsets.h"
+#include "decode/softmax.h"
+
+namespace rdna {
+
+class Values {
+  using Piece = uint32_t __attribute__((ext_vector_type(kDimBlocks / 2)));
+
+ public:
+  RDNA_INLINE explicit Values(Lds tile) {
+    int half = lane() / 16, column = lane() % 16;
+    // Row r = 2j + h of a fragment is dimension 8h + j of its block.
+    int dim = 8 * half + column / 2;
+    written_ = tile + half * 256 + column * 16;
+    own_ = tile + dim % kDimBlocks * kValuePitch + dim / kDimBlocks * 16 + half * 256;
+    other_ = tile + dim % kDimBlocks * kValuePitch + dim / kDimBlocks * 16 + (1 - half) * 256;
+    opaque(written_);
+    opaque(own_);
+    opaque(other_);
+  }
+
+  RDNA_INLINE void load(Buffer tile, const Offsets &offsets) {
+#pragma unroll
+    for (int i = 0; i < kValueLoads; ++i) rows_[i] = rdna::load<Piece>(tile, offsets.value(i), kKeyBytes);
+  }
+
+  RDNA_INLINE void pair() {
+#pragma unroll
+    for (int block = 0; block < kDimBlocks; ++block) pairs_[block] = paired(block);
+  }
+
+  RDNA_INLINE void stage() {
+#pragma unroll
+    for (int block = 0; block < kDimBlocks; ++block) {
+      lds_store(written_ + block * kValuePitch, paired(block));
+      pin_order();
+    }
+  }
+
+  RDNA_INLINE Fragment fragment(int block) const {
+    if constexpr (kValuesInLds) {
+      constexpr int step = 256 / kDimBlocks;
+      return rdna::fragment(lds_load<word4>(own_ + block * step), lds_load<word4>(other_ + block * step));
+    }
+    return with_other_half(kPrefetchValues ? pairs_[block] : paired(block));
+  }
+
+ private:
+  RDNA_INLINE word4 paired(int block) const {
+    word4 keys;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      uint32_t a = rows_[2 * i][block / 2], b = rows_[2 * i + 1][block / 2];
+      keys[i] = block % 2 ? high_pair(a, b) : low_pair(a, b);
+    }
+    return keys;
+  }
+
+  Piece rows_[kValueLoads];
+  word4 pairs_[kDimBlocks];
+  Lds written_, own_, other_;
+};
+
+}  // namespace rdna

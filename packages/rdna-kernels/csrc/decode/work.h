@@ -1,0 +1,84 @@
+// Which rows, keys and tiles a workgroup and each of its waves take. All numbers are uniform.
+#pragma once
+
+#include "arch/gfx11/math.h"
+#include "arch/gfx11/memory.h"
+#include "decode/configuration.h"
+#include "decode_arguments.h"
+
+namespace rdna {
+
+// One workgroup's place in the grid: x = segment, y = kv head and row group, z = sequence.
+struct Place {
+  int segment, kv_head, row_group, sequence;
+  int first_row, rows;  // of the kv head's gqa * max_query_len query rows
+  float reciprocal_tokens;
+};
+
+RDNA_INLINE Place find_place(const DecodeArguments &arguments) {
+  Place place;
+  place.segment = __builtin_amdgcn_workgroup_id_x();
+  place.sequence = __builtin_amdgcn_workgroup_id_z();
+  int group = __builtin_amdgcn_workgroup_id_y();
+  place.kv_head = uniform(small_quotient(group, reciprocal((float)arguments.row_groups)));
+  place.row_group = group - place.kv_head * arguments.row_groups;
+  int total = arguments.gqa * arguments.max_query_len;
+  int each = uniform(small_quotient(total + arguments.row_groups - 1, reciprocal((float)arguments.row_groups)));
+  place.first_row = place.row_group * each;
+  place.rows = smaller(total - place.first_row, each);
+  place.reciprocal_tokens = reciprocal((float)arguments.max_query_len);
+  return place;
+}
+
+// A query row: its head within the kv head's group, and its token.
+struct Row {
+  int head, token;
+};
+
+RDNA_INLINE Row find_row(const DecodeArguments &arguments, const Place &place, int row) {
+  int index = place.first_row + row;
+  int head = small_quotient(index, place.reciprocal_tokens);
+  return {head, index - head * arguments.max_query_len};
+}
+
+// The keys of a sequence that any row sees, as tiles of 16; the last may be partly filled.
+struct KeyRange {
+  int length;                        // keys of the sequence
+  int first_key;                     // seen by its first query token
+  int first_tile, end_tile;          // tiles with a key that is seen
+  int first_inner, inner_tiles;      // tiles that every row sees in full need no mask
+  int segments;                      // workgroups that share them
+};
+
+RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, int length) {
+  KeyRange keys;
+  keys.length = length;
+  keys.first_key = arguments.window ? larger(length - arguments.max_query_len - arguments.window + 1, 0) : 0;
+  keys.first_tile = keys.first_key / kTileKeys;
+  keys.end_tile = (length + kTileKeys - 1) / kTileKeys;
+  int last_start = arguments.window ? larger(length - arguments.window, 0) : 0;
+  keys.first_inner = (last_start + kTileKeys - 1) / kTileKeys;
+  keys.inner_tiles = larger(larger(length - arguments.max_query_len + 1, 0) / kTileKeys - keys.first_inner, 0);
+
+  constexpr int block_keys = kTileKeys * kTileWaves;
+  int blocks = (length + block_keys - 1) / block_keys - keys.first_key / block_keys;
+  keys.segments = larger(smaller(blocks / arguments.min_segment_blocks, arguments.max_segments), 1);
+  return keys;
+}
+
+// The tiles of one wave: first, first + step, ... below the range's end.
+struct WaveTiles {
+  int first, step, count;
+};
+
+RDNA_INLINE WaveTiles find_tiles(const KeyRange &keys, int segment, int tile_wave) {
+  WaveTiles tiles;
+  tiles.first = keys.first_tile + segment * kTileWaves + tile_wave;
+  tiles.step = keys.segments * kTileWaves;
+  // Waves that share tiles meet in each one: all take as many as the first wave, if need be past the end.
+  int left = keys.end_tile - tiles.first + (kHeadDimSplit > 1 ? tile_wave : 0);
+  tiles.count = left > 0 ? (left + tiles.step - 1) / tiles.step : 0;
+  return tiles;
+}
+
+}  // namespace rdna
