@@ -31,16 +31,14 @@ void count_bank_cycles(LdsSite& site, u32 bytes, bool atomic) {
   }
 }
 
-void lds_pattern_slowly(Wave& w, const Inst& i, LdsSite& site, u32 active, const u32* addresses, u32 bytes, bool atomic) {
+void lds_pattern_slowly(Wave& w, LdsSite& site, u32 active, const u32* addresses, u32 bytes, bool atomic) {
   add_executions(site, w.group->state->traffic);
   const u32 first = addresses[std::countr_zero(active)];
   i32 delta[kLanes];
   u32 alignment = 0;
   for (u32 lanes = active; lanes; lanes &= lanes - 1) {
     const int l = std::countr_zero(lanes);
-    const i64 distance = i64{addresses[l]} - first;
-    if (distance != static_cast<i32>(distance)) lds_fault(w, i, active, addresses, 0, bytes, 1);
-    delta[l] = static_cast<i32>(distance);
+    delta[l] = static_cast<i32>(addresses[l] - first);
     alignment |= static_cast<u32>(delta[l]);
   }
   site.set(active, delta, bytes);
@@ -54,7 +52,7 @@ void lds_fault(Wave& w, const Inst& i, u32 active, const u32* addresses, u32 off
   const u32 size = w.group->lds_bytes;
   for (u32 lanes = active; lanes; lanes &= lanes - 1) {
     const int l = std::countr_zero(lanes);
-    const u64 at = u64{addresses[l]} + offset;
+    const u64 at = u64{addresses[l] + offset};
     const std::string access = "access of " + std::to_string(bytes) + " bytes at LDS byte " + std::to_string(at);
     if (at + bytes > size) {
       trap(w, i, Fault::memory, l, access + ", outside the workgroup's " + std::to_string(size) + " bytes");
@@ -63,7 +61,7 @@ void lds_fault(Wave& w, const Inst& i, u32 active, const u32* addresses, u32 off
       trap(w, i, Fault::misaligned, l, access + ", which is not a multiple of " + std::to_string(alignment));
     }
   }
-  trap(w, i, Fault::memory, std::countr_zero(active), "LDS addresses more than 2 GiB apart");
+  trap(w, i, Fault::memory, std::countr_zero(active), "access outside LDS");
 }
 
 namespace {
@@ -76,7 +74,7 @@ void load(Wave& w, const Inst& i) {
   if (w.shadow) [[unlikely]] {
     report_lds(w, i, Access::load, active, lanes, i.imm, kKind.bytes, i.dst, kKind.half == Half::high, false);
   }
-  load_lanes<kKind>(w, i.dst, active, lanes.base + i.imm, lanes.site->delta, lanes.site->contiguous);
+  load_lanes<kKind>(w, i.dst, active, lanes.at(i.imm), lanes.site->delta, lanes.site->contiguous);
 }
 
 template <StoreKind kKind>
@@ -86,8 +84,8 @@ void store(Wave& w, const Inst& i) {
   const LdsLanes lanes = locate_lds<kKind.bytes>(w, i, active, static_cast<const u32*>(w.source(i, 0)), i.imm);
   const u32 row = row_of_data(i, 1);
   if (w.shadow) [[unlikely]] report_lds(w, i, Access::store, active, lanes, i.imm, kKind.bytes, row, kKind.high, false);
-  note_store<kKind>(w, row, active, lanes.base + i.imm, lanes.site->delta);
-  store_lanes<kKind>(w, row, active, lanes.base + i.imm, lanes.site->delta, lanes.site->contiguous);
+  note_store<kKind>(w, row, active, lanes.at(i.imm), lanes.site->delta);
+  store_lanes<kKind>(w, row, active, lanes.at(i.imm), lanes.site->delta, lanes.site->contiguous);
 }
 
 // Two elements a lane, at offset0 and offset1 times the element's size (or 64 times that).
@@ -101,7 +99,7 @@ void load_2addr(Wave& w, const Inst& i) {
   for (int k = 0; k < 2; ++k) {
     const u32 row = i.dst + k * kBytes / 4;
     if (w.shadow) [[unlikely]] report_lds(w, i, Access::load, active, lanes, offsets[k], kBytes, row, false, false);
-    load_lanes<LoadKind{kBytes}>(w, row, active, lanes.base + offsets[k], lanes.site->delta, lanes.site->contiguous);
+    load_lanes<LoadKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta, lanes.site->contiguous);
   }
 }
 
@@ -115,8 +113,8 @@ void store_2addr(Wave& w, const Inst& i) {
   for (int k = 0; k < 2; ++k) {
     const u32 row = row_of_data(i, 1 + k);
     if (w.shadow) [[unlikely]] report_lds(w, i, Access::store, active, lanes, offsets[k], kBytes, row, false, false);
-    note_store<StoreKind{kBytes}>(w, row, active, lanes.base + offsets[k], lanes.site->delta);
-    store_lanes<StoreKind{kBytes}>(w, row, active, lanes.base + offsets[k], lanes.site->delta, lanes.site->contiguous);
+    note_store<StoreKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta);
+    store_lanes<StoreKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta, lanes.site->contiguous);
   }
 }
 
@@ -132,7 +130,7 @@ void load_addtid(Wave& w, const Inst& i) {
   addresses_by_lane(w, addresses);
   const LdsLanes lanes = locate_lds<4>(w, i, active, addresses, i.imm);
   if (w.shadow) report_lds(w, i, Access::load, active, lanes, i.imm, 4, i.dst, false, false);
-  load_lanes<LoadKind{4}>(w, i.dst, active, lanes.base + i.imm, lanes.site->delta, lanes.site->contiguous);
+  load_lanes<LoadKind{4}>(w, i.dst, active, lanes.at(i.imm), lanes.site->delta, lanes.site->contiguous);
 }
 
 void store_addtid(Wave& w, const Inst& i) {
@@ -143,8 +141,8 @@ void store_addtid(Wave& w, const Inst& i) {
   const LdsLanes lanes = locate_lds<4>(w, i, active, addresses, i.imm);
   const u32 row = row_of_data(i, 1);
   if (w.shadow) report_lds(w, i, Access::store, active, lanes, i.imm, 4, row, false, false);
-  note_store<StoreKind{4}>(w, row, active, lanes.base + i.imm, lanes.site->delta);
-  store_lanes<StoreKind{4}>(w, row, active, lanes.base + i.imm, lanes.site->delta, lanes.site->contiguous);
+  note_store<StoreKind{4}>(w, row, active, lanes.at(i.imm), lanes.site->delta);
+  store_lanes<StoreKind{4}>(w, row, active, lanes.at(i.imm), lanes.site->delta, lanes.site->contiguous);
 }
 
 const Registration kBodies({

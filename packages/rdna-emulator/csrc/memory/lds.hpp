@@ -9,12 +9,14 @@ namespace rdna {
 // banks must deliver; equal dwords are one delivery, except to atomics, which go one by one.
 void count_bank_cycles(LdsSite&, u32 bytes, bool atomic);
 
-void lds_pattern_slowly(Wave&, const Inst&, LdsSite&, u32 active, const u32* addresses, u32 bytes, bool atomic);
+void lds_pattern_slowly(Wave&, LdsSite&, u32 active, const u32* addresses, u32 bytes, bool atomic);
 [[noreturn]] void lds_fault(Wave&, const Inst&, u32 active, const u32* addresses, u32 offset, u32 bytes, u32 alignment);
 
 struct LdsLanes {
-  u8* base;  // of LDS + the first lane's address
+  u8* lds;
+  u32 first;  // address of the first active lane
   const LdsSite* site;
+  u8* at(u32 offset) const { return lds + u32{first + offset}; }
 };
 
 // The alignment that the device wants: that of the element, 4 for wider ones.
@@ -27,20 +29,20 @@ RDNA_INLINE LdsLanes locate_lds(Wave& w, const Inst& i, u32 active, const u32* a
   LdsSite& site = lds_site(w, i);
   const u32x differing = (*reinterpret_cast<const u32x*>(addresses) - addresses[site.first]) ^ site.deltas();
   if (!site.fits(active, differing) || (kBytes < 4 && (addresses[site.first] & 3) != site.phase)) [[unlikely]] {
-    lds_pattern_slowly(w, i, site, active, addresses, kBytes, kAtomic);
+    lds_pattern_slowly(w, site, active, addresses, kBytes, kAtomic);
   }
   site.executions += sizeof...(offsets);
   const u32 first = addresses[site.first];
   constexpr u32 kAlignment = kAtomic ? kBytes : lds_alignment(kBytes);
   const auto check = [&](u32 offset) {
-    const i64 at = i64{first} + offset;
+    const i64 at = i64{first + offset};  // the sum has 32 bits: a base may be negative
     const bool inside = at + site.low >= 0 && at + site.high + kBytes <= group.lds_bytes;
     if (!inside || ((static_cast<u32>(at) | site.alignment) & (kAlignment - 1))) [[unlikely]] {
       lds_fault(w, i, active, addresses, offset, kBytes, kAlignment);
     }
   };
   (check(offsets), ...);
-  return {group.lds + first, &site};
+  return {group.lds, first, &site};
 }
 
 inline void report_lds(Wave& w, const Inst& i, Access access, u32 active, const LdsLanes& lanes, u32 offset, u32 bytes,
@@ -48,7 +50,7 @@ inline void report_lds(Wave& w, const Inst& i, Access access, u32 active, const 
   u64 addresses[kLanes];
   for (u32 left = active; left; left &= left - 1) {
     const int l = std::countr_zero(left);
-    addresses[l] = static_cast<u64>(lanes.base + offset + lanes.site->delta[l] - w.group->lds);
+    addresses[l] = static_cast<u64>(lanes.at(offset) + lanes.site->delta[l] - w.group->lds);
   }
   check_lds(w, i, {access, active, addresses, bytes, static_cast<u16>(row), high, returns});
 }

@@ -19,7 +19,7 @@ void modify(Wave& w, const Inst& i) {
   T results[kLanes];
   for (u32 left = active; left; left &= left - 1) {
     const int l = std::countr_zero(left);
-    u8* at = lanes.base + i.imm + lanes.site->delta[l];
+    u8* at = lanes.at(i.imm) + lanes.site->delta[l];
     T old, changed;
     std::memcpy(&old, at, sizeof old);
     if constexpr (kTwoOperands) {
@@ -57,10 +57,10 @@ void exchange_2addr(Wave& w, const Inst& i) {
   T results[2][kLanes];
   for (u32 left = active; left; left &= left - 1) {
     const int l = std::countr_zero(left);
-    for (int k = 0; k < 2; ++k) std::memcpy(&results[k][l], lanes.base + offsets[k] + lanes.site->delta[l], sizeof(T));
+    for (int k = 0; k < 2; ++k) std::memcpy(&results[k][l], lanes.at(offsets[k]) + lanes.site->delta[l], sizeof(T));
     for (int k = 0; k < 2; ++k) {
       const T data = read_lane<T>(w, row_of_data(i, 1 + k), l);
-      std::memcpy(lanes.base + offsets[k] + lanes.site->delta[l], &data, sizeof(T));
+      std::memcpy(lanes.at(offsets[k]) + lanes.site->delta[l], &data, sizeof(T));
     }
   }
   for (u32 left = active; left; left &= left - 1) {
@@ -79,7 +79,7 @@ void conditional_exchange(Wave& w, const Inst& i) {
   ++w.group->worker->changes;
   for (u32 left = active; left; left &= left - 1) {
     const int l = std::countr_zero(left);
-    u8* at = lanes.base + i.imm + lanes.site->delta[l];
+    u8* at = lanes.at(i.imm) + lanes.site->delta[l];
     u32 old[2], changed[2];
     std::memcpy(old, at, 8);
     for (u32 k = 0; k < 2; ++k) {
@@ -103,10 +103,10 @@ void count_lanes(Wave& w, const Inst& i) {
   if (w.shadow) [[unlikely]] report_lds(w, i, Access::atomic, lane, lanes, i.imm, 4, i.dst, false, true);
   ++w.group->worker->changes;
   u32 old;
-  std::memcpy(&old, lanes.base + i.imm, 4);
+  std::memcpy(&old, lanes.at(i.imm), 4);
   const u32 count = static_cast<u32>(std::popcount(active));
   const u32 changed = kAppend ? old + count : old - count;
-  std::memcpy(lanes.base + i.imm, &changed, 4);
+  std::memcpy(lanes.at(i.imm), &changed, 4);
   for (u32 left = active; left; left &= left - 1) w.v[i.dst][std::countr_zero(left)] = old;
 }
 
