@@ -1,6 +1,6 @@
 #include "isa/disassemble.hpp"
 
-#include <cstring>
+#include <cstdio>
 #include <string_view>
 
 namespace rdna {
@@ -23,6 +23,12 @@ struct Text {
 };
 
 std::string signed_hex(i32 value) { return value < 0 ? "-" + hex(static_cast<u64>(-i64{value})) : hex(static_cast<u64>(value)); }
+
+std::string word_text(u32 word) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", word);
+  return text;
+}
 
 std::string bit_list(u32 bits, int count) {
   std::string text = "[";
@@ -285,7 +291,7 @@ std::string mnemonic(const Inst& inst) {
 
 std::string disassemble(const Inst& inst) {
   const InstInfo& info = *inst.info;
-  if (!info.op) return ".long " + hex(info.raw[0]);
+  if (!info.op) return ".long " + word_text(info.raw[0]);
   if (info.pair) return half_text(info.pair->x_info) + " :: " + half_text(info.pair->y_info);
   Text text;
   switch (info.op->format) {
