@@ -214,20 +214,24 @@ void check_barrier_passed(WorkgroupShadow* group) {
   ++group->epoch;
 }
 
+void check_zeroed(Wave& w, const Inst& i, const LaneAccess& access) {
+  WaveShadow& shadow = *w.shadow;
+  if (!(shadow.checks & kCheckUninitialised) || i.info->dst[0].kind != OperandKind::vgpr) return;
+  const u32 first_byte = access.high ? 2 : 0;
+  for (u32 dword = 0; dword < (access.bytes + 3) / 4; ++dword) {
+    u32* taint = shadow.vector_taint[access.data_row + dword];
+    const u32 last_byte = access.bytes < 4 && i.info->dst[0].bytes < 4 ? first_byte + i.info->dst[0].bytes : 4;
+    for (u32 byte = first_byte; byte < last_byte; ++byte) taint[byte] &= ~access.lanes;
+    update_tainted(shadow, access.data_row + dword);
+  }
+}
+
 void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
   WaveShadow& shadow = *w.shadow;
   LaunchShadow& launch = *shadow.launch;
   if (shadow.model && i.info->dst[0].kind != OperandKind::sgpr) model_global(*shadow.model, launch.model, shadow.group->model, access, false);
   if (launch.checks & kCheckUninitialised) {
-    if ((access.access == Access::load || access.returns) && i.info->dst[0].kind == OperandKind::vgpr) {
-      const u32 first_byte = access.high ? 2 : 0;
-      for (u32 dword = 0; dword < (access.bytes + 3) / 4; ++dword) {
-        u32* taint = shadow.vector_taint[access.data_row + dword];
-        const u32 last_byte = access.bytes < 4 && i.info->dst[0].bytes < 4 ? first_byte + i.info->dst[0].bytes : 4;
-        for (u32 byte = first_byte; byte < last_byte; ++byte) taint[byte] &= ~access.lanes;
-        update_tainted(shadow, access.data_row + dword);
-      }
-    }
+    if (access.access == Access::load || access.returns) check_zeroed(w, i, access);
     if (access.access != Access::load) check_address_taint(w, i, i.info->src[1], access.lanes);
   }
   if ((launch.checks & kCheckCollisions) && access.access == Access::store) check_collisions(w, i, access);

@@ -57,6 +57,9 @@ void load(Wave& w, const Inst& i) {
       for (u32 k = 0; k < (kKind.bytes + 3) / 4; ++k) w.v[i.dst + k][l] = 0;
     }
   }
+  if (w.shadow && at.outside) {
+    check_zeroed(w, i, {Access::load, at.outside, nullptr, kKind.bytes, i.dst, kKind.half == Half::high, false});
+  }
   if (at.inside) load_global<kKind>(w, i, at.inside, {offsets, nullptr, at.base});
 }
 
