@@ -154,7 +154,7 @@ RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], c
 #pragma unroll
   for (int tile = 0; tile < kRowTiles; ++tile) {
     float sum = states[tile].sum + other_half(states[tile].sum);
-    if (half == 0) lds_store(shares + (tile_wave * kRows + tile * 16 + column) * 8, float2{states[tile].reference(), sum});
+    if (half == 0 && dim_wave == 0) lds_store(shares + (tile_wave * kRows + tile * 16 + column) * 8, float2{states[tile].reference(), sum});
 #pragma unroll
     for (int pass = 0; pass < kMergePasses; ++pass) {
       lds_barrier();
