@@ -139,13 +139,13 @@ def _value(kernel: str, argument: Argument, value: object) -> bytes:
         data = bytes(argument.size)
     elif argument.kind == "global_buffer":
         raise LaunchError(
-            f"argument {argument.name!r} of {kernel} is a pointer, got {type(value).__name__}; pass a NumPy array, or None "
-            "for a null pointer"
+            f"argument {argument.name!r} of {kernel} is a pointer, got {type(value).__name__}; "
+            "pass a NumPy array, or None for a null pointer"
         )
     else:
         raise LaunchError(
-            f"argument {argument.name!r} of {kernel} is {argument.size} bytes by value, got {type(value).__name__}; pass a "
-            "NumPy scalar of its type, such as np.int32(3) or np.float32(1), or bytes"
+            f"argument {argument.name!r} of {kernel} is {argument.size} bytes by value, got "
+            f"{type(value).__name__}; pass a NumPy scalar of its type, such as np.int32(3) or np.float32(1), or bytes"
         )
     if len(data) != argument.size:
         given = f"{value.dtype}" if isinstance(value, np.generic) else "bytes"

@@ -115,7 +115,9 @@ class _Elf:
         self.data = data
         if data[:4] != b"\x7fELF":
             start = data[:4].hex() or "nothing"
-            raise CodeObjectError(f"not an ELF file: it begins with {start} (an AMDGPU code object begins with 7f454c46)")
+            raise CodeObjectError(
+                f"not an ELF file: it begins with {start} (an AMDGPU code object begins with 7f454c46)"
+            )
         if len(data) < 64:
             raise CodeObjectError(f"truncated: {len(data)} bytes, less than an ELF header")
         if data[4] != 2 or data[5] != 1:
@@ -124,7 +126,9 @@ class _Elf:
         if machine != _MACHINE_AMDGPU:
             raise CodeObjectError(f"an ELF file for machine {machine}, not for AMDGPU ({_MACHINE_AMDGPU})")
         if data[7] != _OSABI_AMDGPU_HSA:
-            raise CodeObjectError(f"an AMDGPU file for OS ABI {data[7]}; only HSA ({_OSABI_AMDGPU_HSA}) can be launched")
+            raise CodeObjectError(
+                f"an AMDGPU file for OS ABI {data[7]}; only HSA ({_OSABI_AMDGPU_HSA}) can be launched"
+            )
         self.flags = self.unpack("<I", 48, "ELF header")[0]
         segments_at, sections_at = self.unpack("<QQ", 32, "ELF header")
         segment_size, segment_count, section_size, section_count = self.unpack("<HHHH", 54, "ELF header")
@@ -313,13 +317,13 @@ def read_code_object(data: bytes, target: str) -> CodeObject:
     if not code:
         raise CodeObjectError("no executable segment")
     text = code[0]
-    symbols = {s.name: s for kind in (_SECTION_SYMTAB, _SECTION_DYNSYM) for k in elf.sections_of(kind) for s in elf.symbols(k)}
+    symbols = {
+        s.name: s for kind in (_SECTION_SYMTAB, _SECTION_DYNSYM) for k in elf.sections_of(kind) for s in elf.symbols(k)
+    }
     inside = [s for s in symbols.values() if s.defined and s.name]
     functions = {s.name: s.address for s in inside if text.address <= s.address < text.address + text.size}
     variables = {
-        s.name: (s.address, s.size)
-        for s in inside
-        if s.size and s.name not in functions and not s.name.endswith(".kd")
+        s.name: (s.address, s.size) for s in inside if s.size and s.name not in functions and not s.name.endswith(".kd")
     }
     result = CodeObject(target, image, segments, text, functions, variables)
     try:

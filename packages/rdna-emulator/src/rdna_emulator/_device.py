@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _errors as errors
 from ._arguments import Dim3, MemoryItem, Packer
-from ._code_object import Argument, CodeObject, KernelObject, Resources, read_code_object
+from ._code_object import Argument, CodeObject, KernelObject, Resources, Segment, read_code_object
 from ._lines import LineTable
 from ._model import PARAMETERS, modelled
 from ._records import KernelRecord, LaunchRecord, Span, class_names, functions
@@ -93,17 +93,26 @@ class Module:
         names = list(code.functions)
         addresses = (ctypes.c_uint32 * len(names))(*(code.functions[name] - code.text.address for name in names))
         texts = (ctypes.c_char_p * len(names))(*(name.encode() for name in names))
+        span_names = [b"the code object's " + _segment_name(s) for s in code.segments]
         spans = (Span * len(code.segments))(
             *(
-                Span(base + s.address, s.size, base, b"the code object's " + _segment_name(s.executable, s.writable), s.writable, 0, 0)
-                for s in code.segments
+                Span(base + s.address, s.size, base, name, s.writable, 0, 0)
+                for s, name in zip(code.segments, span_names, strict=True)
             )
         )
         error = ctypes.create_string_buffer(512)
         handle = functions().rdna_module_create(
-            code.target.encode(), base + code.text.address, code.text.size, addresses, texts, len(names), spans, len(spans),
-            error, len(error),
-        )  # fmt: skip
+            code.target.encode(),
+            base + code.text.address,
+            code.text.size,
+            addresses,
+            texts,
+            len(names),
+            spans,
+            len(spans),
+            error,
+            len(error),
+        )
         if not handle:
             raise errors.CodeObjectError(error.value.decode(errors="replace"))
         return int(handle)
@@ -133,8 +142,8 @@ class Module:
         return f"{message}\n  at {line}" if line else message
 
 
-def _segment_name(executable: bool, writable: bool) -> bytes:
-    return b"code" if executable else b"variables" if writable else b"constants"
+def _segment_name(segment: Segment) -> bytes:
+    return b"code" if segment.executable else b"variables" if segment.writable else b"constants"
 
 
 class Kernel:
@@ -185,9 +194,9 @@ class Kernel:
         """Runs a grid of workgroups and waits for its end.
 
         ``grid`` is in workgroups, ``block`` in threads, each an int or up to three. ``args`` are one value for each of
-        ``arguments``: NumPy arrays for pointers (the kernel works in their memory, and may reach the bytes that the array
-        can), None for a null pointer, NumPy scalars and bytes for what goes by value. ``memory`` are further arrays, or
-        (name, array), that the kernel may reach through pointers in structures.
+        ``arguments``: NumPy arrays for pointers (the kernel works in their memory, and may reach the bytes that the
+        array can), None for a null pointer, NumPy scalars and bytes for what goes by value. ``memory`` are further
+        arrays, or (name, array), that the kernel may reach through pointers in structures.
 
         ``checks`` are names of CHECKS or "all"; a finding raises CheckError, or is kept in the report with ``collect``.
         ``schedule`` None runs workgroups in order, spread over the device's threads; "random" interleaves the waves of
@@ -230,21 +239,23 @@ class Kernel:
         threads = block[0] * block[1] * block[2]
         if threads > min(self.resources.max_block, 1024):
             raise errors.LaunchError(
-                f"block {block} has {threads} threads; kernel {self.name} was compiled for at most {self.resources.max_block}"
+                f"block {block} has {threads} threads; kernel {self.name} was compiled for at most "
+                f"{self.resources.max_block}"
             )
         if grid[0] * block[0] >= 1 << 32 or grid[1] * block[1] >= 1 << 32 or grid[2] * block[2] >= 1 << 32:
             raise errors.LaunchError(f"grid {grid} of blocks {block} has 2^32 threads or more in a dimension")
         if dynamic_lds < 0 or self._static_lds + dynamic_lds > _LDS_LIMIT:
             raise errors.LaunchError(
-                f"kernel {self.name} has {self._static_lds} bytes of LDS and dynamic_lds is {dynamic_lds}; together they may "
-                f"be {_LDS_LIMIT}"
+                f"kernel {self.name} has {self._static_lds} bytes of LDS and dynamic_lds is {dynamic_lds}; "
+                f"together they may be {_LDS_LIMIT}"
             )
 
     def _failure(self, launch: LaunchRecord) -> errors.EmulatorError:
-        message = launch.message.decode(errors="replace")
+        message: str = launch.message.decode(errors="replace")
         if launch.failed < 0:
             return errors.EmulatorError(f"the launch of {self.name} failed: {message}")
-        return _FAULTS[launch.failed - 1](self.module._with_source(message))
+        fault = _FAULTS[int(launch.failed) - 1]
+        return fault(self.module._with_source(message))
 
     def _report(self, launch: LaunchRecord, spans: Any, grid: Dim3, block: Dim3, with_model: bool) -> Report:
         by_class = dict(zip(class_names(), launch.by_class, strict=True))
@@ -283,18 +294,19 @@ def _refusal(kernel: KernelObject) -> str:
     """Why no launch of the kernel can be run, or nothing."""
     descriptor = kernel.descriptor
     if not descriptor.wave32:
-        return f"kernel {kernel.name} was compiled for waves of 64 lanes; the emulator runs waves of 32 (-mno-wavefrontsize64)"
+        return f"kernel {kernel.name} was compiled for waves of 64 lanes (-mwavefrontsize64); this runs waves of 32"
     if descriptor.mode & _MODE_MASK != _MODE:
+        overflow = " and FP16_OVFL" if descriptor.mode >> 23 & 1 else ""
         return (
-            f"kernel {kernel.name} begins with FLOAT_MODE 0x{descriptor.mode & 0xFF:02x}"
-            f"{' and FP16_OVFL' if descriptor.mode >> 23 & 1 else ''}; only 0x{_MODE:02x} (nearest even, denormals kept) is executed"
+            f"kernel {kernel.name} begins with FLOAT_MODE 0x{descriptor.mode & 0xFF:02x}{overflow}; "
+            f"only 0x{_MODE:02x} (nearest even, denormals kept) is executed"
         )
     return ""
 
 
 def _dim3(what: str, value: int | Sequence[int]) -> Dim3:
     sizes = [value] if isinstance(value, int) else list(value)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) or hasattr(size, "__index__") for size in sizes):
+    if not 1 <= len(sizes) <= 3 or not all(hasattr(size, "__index__") for size in sizes):
         raise errors.LaunchError(f"{what} is {value!r}; it may be an int or up to three")
     sizes = [int(size) for size in sizes] + [1] * (3 - len(sizes))
     if not all(1 <= size < 1 << 31 for size in sizes):

@@ -20,7 +20,7 @@ class UnknownInstructionError(EmulatorError):
 
 
 class UnsupportedError(EmulatorError):
-    """A wave reached an instruction or a mode that the emulator does not execute, or the kernel stopped itself (s_trap)."""
+    """A wave reached an instruction or a mode that is not executed, or the kernel stopped itself (s_trap)."""
 
 
 class MemoryFault(EmulatorError):  # noqa: N818 - what the device calls it

@@ -50,7 +50,9 @@ def library_path() -> Path:
     name = f"librdna_emulator_{forced or _variant()}.so"
     found = resources.files("rdna_emulator").joinpath("_core", name)
     if not found.is_file():
-        raise EmulatorError(f"the core {name} is not installed; build the package (`uv sync`, or `pip install` of its folder)")
+        raise EmulatorError(
+            f"the core {name} is not installed; build the package (`uv sync`, or `pip install` of its folder)"
+        )
     with resources.as_file(found) as path:
         return path
 

@@ -19,8 +19,8 @@ class Report:
     - ``segments_32``, ``segments_64``, ``segments_128``: distinct aligned segments of so many bytes, summed over
       instructions.
     - ``unique_lines_128``: distinct 128-byte lines of the arguments' memory over the whole launch, and
-      ``unique_lines_by_argument`` by name. Segments and lines are counted from where an array's allocation begins, as if
-      it were aligned as a device's allocations are.
+      ``unique_lines_by_argument`` by name. Segments and lines are counted from where an array's allocation begins, as
+      if it were aligned as a device's allocations are.
     - ``lds_cycles`` and ``lds_cycles_minimum``: LDS bank cycles and what they would be with no conflict (32 banks of 4
       bytes, equal dwords broadcast, passes of 32, 16 and 8 lanes for 4, 8 and 16 bytes a lane: assumed).
 
