@@ -34,8 +34,8 @@ RDNA_INLINE f32x nearest(f32x x) {
   constexpr float kOneInLastPlace = 0x1.8p23f;
   return (x + kOneInLastPlace) - kOneInLastPlace;
 }
-RDNA_INLINE f16x signed_as(f32x result, f32x x) {
-  return narrow(bits<f32x>((bits<u32x>(result) & 0x7fffffffu) | (bits<u32x>(x) & 0x80000000u)));
+RDNA_INLINE f32x signed_as(f32x result, f32x x) {
+  return bits<f32x>((bits<u32x>(result) & 0x7fffffffu) | (bits<u32x>(x) & 0x80000000u));
 }
 RDNA_INLINE f32x floor_of(f32x x) {
   const f32x near = nearest(x);
@@ -64,13 +64,13 @@ const Registration registration{
     {"v_med3_f16", operation<[](f16x a, f16x b, f16x c) { return median(a, b, c); }>},
     {"v_maxmin_f16", operation<[](f16x a, f16x b, f16x c) { return minimum(maximum(a, b), c); }>},
     {"v_minmax_f16", operation<[](f16x a, f16x b, f16x c) { return maximum(minimum(a, b), c); }>},
-    {"v_trunc_f16", operation<[](f16x a) { return signed_as(floor_of(absolute(wide(a))), wide(a)); }>},
-    {"v_ceil_f16", operation<[](f16x a) { return signed_as(ceil_of(wide(a)), wide(a)); }>},
-    {"v_floor_f16", operation<[](f16x a) { return signed_as(floor_of(wide(a)), wide(a)); }>},
-    {"v_rndne_f16", operation<[](f16x a) { return signed_as(nearest(wide(a)), wide(a)); }>},
+    {"v_trunc_f16", operation<[](f16x a) { return narrow(signed_as(floor_of(absolute(wide(a))), wide(a))); }>},
+    {"v_ceil_f16", operation<[](f16x a) { return narrow(signed_as(ceil_of(wide(a)), wide(a))); }>},
+    {"v_floor_f16", operation<[](f16x a) { return narrow(signed_as(floor_of(wide(a)), wide(a))); }>},
+    {"v_rndne_f16", operation<[](f16x a) { return narrow(signed_as(nearest(wide(a)), wide(a))); }>},
     {"v_fract_f16", operation<[](f16x a) {
        const f32x value = wide(a);
-       const f16x result = narrow(value - floor_of(value));
+       const f16x result = narrow(value - signed_as(floor_of(value), value));
        const f16x below_one = bits<f16x>(u16x(u16(0x3bff)));
        return result > below_one ? below_one : result;
      }>},

@@ -1,0 +1,1 @@
+"""Tests of single instructions against NumPy models that know nothing of the core."""
