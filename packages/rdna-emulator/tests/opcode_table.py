@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Row:
     executable: bool
 
 
+@functools.cache
 def opcode_table() -> tuple[Row, ...]:
     function = core().rdna_opcode_table
     function.restype = ctypes.c_int64

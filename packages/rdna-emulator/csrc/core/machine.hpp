@@ -123,7 +123,7 @@ struct alignas(128) ConstantRow {
 };
 
 // A decoded text section. Instructions stand in address order; `index_of_word` maps dword offsets to them (-1: inside one).
-// The last instruction stands past the end of the text, at the last entry of `index_of_word`: reaching it traps.
+// The last entry of `index_of_word` is the end of the text: the instruction there traps, like those that may follow it.
 struct Program {
   std::string target;
   u64 text_base = 0;  // device address of the text section, for s_getpc

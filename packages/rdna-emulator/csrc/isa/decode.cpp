@@ -67,15 +67,23 @@ void set_unknown(Inst& inst, InstInfo& info, Body body) {
   inst.fn = inst.body = body;
 }
 
+// A branch to where no instruction begins goes to an entry of its own past the end, which traps in the branch's name.
 void resolve_branches(Program& program) {
-  for (std::size_t k = 0; k < program.insts.size(); ++k) {
-    Inst& inst = program.insts[k];
-    const OpInfo* op = program.infos[k].op;
-    if (!op || !op->has(kBranches)) continue;
-    const i64 word = i64{program.infos[k].address} / 4 + inst.words + static_cast<i32>(inst.imm);
+  const std::size_t count = program.insts.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    const InstInfo& info = program.infos[k];
+    if (!info.op || !info.op->has(kBranches)) continue;
+    const i64 word = i64{info.address} / 4 + program.insts[k].words + static_cast<i32>(program.insts[k].imm);
     const bool inside = word >= 0 && word < static_cast<i64>(program.index_of_word.size());
-    inst.target = inside ? program.index_of_word[word] : -1;
-    if (inst.target < 0) inst.fn = inst.body = trap_bad_branch;
+    i32 target = inside ? program.index_of_word[word] : -1;
+    if (target < 0) {
+      target = static_cast<i32>(program.insts.size());
+      Inst nowhere = program.insts[k];
+      nowhere.fn = nowhere.body = trap_bad_branch;
+      program.insts.push_back(nowhere);
+      program.infos.push_back(InstInfo(info));
+    }
+    program.insts[k].target = target;
   }
 }
 
@@ -95,7 +103,6 @@ Program decode_program(const std::string& target, std::span<const u8> text, std:
   program.text.resize(count);
   if (count) std::memcpy(program.text.data(), text.data(), text.size());
   program.index_of_word.assign(count + 1, -1);
-  // An instruction takes a word at least; addresses of the elements must not change.
   program.insts.reserve(count + 1);
   program.infos.reserve(count + 1);
 
@@ -109,7 +116,6 @@ Program decode_program(const std::string& target, std::span<const u8> text, std:
     decode_one(decoding);
     if (!decoding.valid) set_unknown(inst, info, trap_unknown);
     inst.words = static_cast<u8>(decoding.valid ? decoding.words : 1);
-    inst.info = &info;
     std::memcpy(info.raw, program.text.data() + word, 4 * inst.words);
     word += inst.words;
   }
@@ -117,9 +123,9 @@ Program decode_program(const std::string& target, std::span<const u8> text, std:
   InstInfo& last_info = program.infos.emplace_back();
   last_info.address = static_cast<u32>(text.size());
   set_unknown(last, last_info, trap_past_end);
-  last.info = &last_info;
   program.index_of_word[count] = static_cast<i32>(program.insts.size() - 1);
   resolve_branches(program);
+  for (std::size_t k = 0; k < program.insts.size(); ++k) program.insts[k].info = &program.infos[k];
   return program;
 }
 

@@ -80,10 +80,11 @@ void set_mask_source(Decoding& d, u32 code) {
 void finish(Decoding& d) {
   if (!d.valid) return;
   const OpInfo& op = *d.info.op;
-  if (op.has(kAccumulates)) {
-    d.info.src[2] = d.info.dst[0];
+  if (op.has(kAccumulates)) d.info.src[2] = d.info.dst[0];
+  if (op.has(kSwaps)) {
+    d.info.dst[1] = d.info.src[0];
+    if (d.info.src[0].kind != OperandKind::vgpr) d.valid = false;
   }
-  if (op.has(kSwaps)) d.info.dst[1] = d.info.src[0];
   for (int k = 0; k < 3; ++k) {
     if (d.info.src[k].kind != OperandKind::none) d.inst.src[k] = d.vector_offset(d.info.src[k]);
   }

@@ -40,8 +40,11 @@ bool is_half(OperandType type) {
   return type == OperandType::b16 || type == OperandType::f16 || type == OperandType::bf16;
 }
 
-std::string vector_operand(const Operand& operand, OperandType type, const InstInfo& info) {
-  std::string text = operand_text(operand, type, info.op->has(kHasLiteral));
+// The source that is always a literal, -1 where none is.
+int literal_at(const OpInfo& op) { return !op.has(kHasLiteral) ? -1 : op.has(kLiteralMiddle) ? 1 : 2; }
+
+std::string vector_operand(const Operand& operand, OperandType type, const InstInfo& info, bool always_literal = false) {
+  std::string text = operand_text(operand, type, always_literal);
   if (operand.kind == OperandKind::vgpr && is_half(type) && !info.op->has(kMix)) text += operand.high ? ".h" : ".l";
   if (operand.absolute) text = "|" + text + "|";
   if (operand.negate) text = operand.kind == OperandKind::constant && !operand.absolute ? "neg(" + text + ")" : "-" + text;
@@ -95,7 +98,7 @@ void vector_text(Text& text, const InstInfo& info) {
     if (info.src[k].kind == OperandKind::none || (k == 2 && op.has(kAccumulates))) continue;
     OperandType type = op.src[k];
     if (op.has(kMix) && !(info.op_sel_hi >> k & 1)) type = OperandType::f32;
-    text.add(vector_operand(info.src[k], type, info));
+    text.add(vector_operand(info.src[k], type, info, k == literal_at(op)));
   }
   vector_modifiers(text, info);
 }
@@ -104,7 +107,7 @@ std::string half_text(const InstInfo& info) {
   std::string text = "v_dual_" + std::string(info.op->name + 2) + " " + register_name(info.dst[0]);
   for (int k = 0; k < 3; ++k) {
     if (info.src[k].kind == OperandKind::none || (k == 2 && info.op->has(kAccumulates))) continue;
-    text += ", " + operand_text(info.src[k], info.op->src[k], info.op->has(kHasLiteral));
+    text += ", " + operand_text(info.src[k], info.op->src[k], k == literal_at(*info.op));
   }
   return text;
 }
@@ -116,7 +119,7 @@ void sopk_text(Text& text, const Inst& inst) {
   if (name == "s_setreg_b32" || name == "s_setreg_imm32_b32") text.add(hardware_register_text(immediate));
   if (inst.info->dst[0].kind != OperandKind::none) text.add(register_name(inst.info->dst[0]));
   if (inst.info->src[0].kind != OperandKind::none && !(op.dst[0] != OperandType::none)) {
-    text.add(operand_text(inst.info->src[0], op.src[0]));
+    text.add(op.has(kHasLiteral) ? number(static_cast<u32>(inst.info->src[0].value)) : operand_text(inst.info->src[0], op.src[0]));
   }
   if (starts_with(name, "s_setreg")) return;
   text.add(name == "s_getreg_b32" ? hardware_register_text(immediate)
@@ -156,7 +159,7 @@ void scalar_text(Text& text, const Inst& inst) {
   if (op.src[0] == OperandType::message) text.add(message_text(inst.imm));
   for (int k = 0; k < 3; ++k) {
     if (info.src[k].kind == OperandKind::none || (k == 2 && op.has(kAccumulates))) continue;
-    text.add(operand_text(info.src[k], op.src[k], op.has(kHasLiteral)));
+    text.add(operand_text(info.src[k], op.src[k], k == literal_at(op)));
   }
 }
 
@@ -291,6 +294,7 @@ std::string mnemonic(const Inst& inst) {
 
 std::string disassemble(const Inst& inst) {
   const InstInfo& info = *inst.info;
+  if (inst.words == 0) return "(end of the text section)";
   if (!info.op) return ".long " + word_text(info.raw[0]);
   if (info.pair) return half_text(info.pair->x_info) + " :: " + half_text(info.pair->y_info);
   Text text;
