@@ -1,0 +1,264 @@
+"""The checks: silent on right code, and loud on each fault that is planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from device_compiler import compile_hip
+from planted_faults import removals
+from rdna_emulator import CheckError, Device, MemoryFault, Report, SpinError
+
+TARGETS = ("gfx1151", "gfx1100")
+SYNC = """
+#define FENCE(scope) __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, scope)
+#define SYNC() (FENCE("workgroup"), __builtin_amdgcn_s_barrier(), FENCE("workgroup"))
+#define THREAD __builtin_amdgcn_workitem_id_x()
+#define GROUP __builtin_amdgcn_workgroup_id_x()
+"""
+REDUCE = (
+    SYNC
+    + """
+KERNEL reduce(const float* x, float* out) {
+  __shared__ float part[64];
+  int t = THREAD;
+  part[t] = x[GROUP * 64 + t];
+  SYNC();
+  for (int step = 32; step; step /= 2) {
+    float other = part[t ^ (step | 32)];  // always of the other wave
+    SYNC();
+    part[t] += other;
+    SYNC();
+  }
+  out[GROUP * 64 + t] = part[63 - t];
+}
+"""
+)
+# The last workgroup to arrive adds up what the others have left in memory.
+LAST_ARRIVER = (
+    SYNC
+    + """
+KERNEL last(const float* x, float* partial, int* counter, float* out) {
+  __shared__ int arrived;
+  int t = THREAD;
+  partial[GROUP * 64 + t] = x[GROUP * 64 + t] * 2.0f;
+  FENCE("agent");
+  __builtin_amdgcn_s_barrier();
+  if (t == 0) arrived = __hip_atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
+  SYNC();
+  if (arrived != 3) return;
+  FENCE("agent");
+  float sum = 0;
+  for (int g = 0; g < 4; ++g) sum += partial[g * 64 + t];
+  out[t] = sum;
+  if (t == 0) *counter = 0;
+}
+"""
+)
+
+
+def launch(code: bytes, target: str, grid: int, block: int, *args: np.ndarray, **options: Any) -> Report:
+    module = Device(target, threads=1).load(code)
+    [name] = module.kernels
+    return module[name].launch(grid, block, args, **{"checks": "all", **options})
+
+
+def run_reduce(code: bytes, target: str, **options: Any) -> None:
+    x = np.arange(256, dtype=np.float32)
+    out = np.full(256, np.nan, np.float32)
+    launch(code, target, 4, 64, x, out, **options)
+    np.testing.assert_array_equal(out, np.repeat(x.reshape(4, 64).sum(1), 64))
+
+
+def run_last(code: bytes, target: str, **options: Any) -> None:
+    x = np.arange(256, dtype=np.float32)
+    partial = np.full(256, np.nan, np.float32)
+    counter = np.zeros(1, np.int32)
+    out = np.full(64, np.nan, np.float32)
+    launch(code, target, 4, 64, x, partial, counter, out, **options)
+    np.testing.assert_array_equal(out, 2 * x.reshape(4, 64).sum(0))
+    assert counter[0] == 0
+
+
+CASES = {"reduce": (REDUCE, run_reduce), "last_arriver": (LAST_ARRIVER, run_last)}
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def target(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=tuple(CASES))
+def case(
+    request: pytest.FixtureRequest, target: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bytes, Callable[..., None]]:
+    source, run = CASES[request.param]
+    return compile_hip(source, target, tmp_path_factory.mktemp(request.param)), run
+
+
+@pytest.mark.parametrize("schedule", [None, "random"])
+def test_right_code_has_no_finding(case: tuple[bytes, Callable[..., None]], target: str, schedule: str | None) -> None:
+    code, run = case
+    for seed in range(5):
+        run(code, target, schedule=schedule, seed=seed)
+
+
+def noticed(code: bytes, run: Callable[..., None], target: str) -> bool:
+    try:
+        run(code, target)
+    except CheckError:
+        return True
+    return False
+
+
+WAITS = ("s_waitcnt", "s_waitcnt_vmcnt", "s_waitcnt_lgkmcnt", "s_waitcnt_vscnt")
+
+
+def test_every_removed_wait_and_barrier_is_noticed(case: tuple[bytes, Callable[..., None]], target: str) -> None:
+    code, run = case
+    planted = list(removals(code, target, *WAITS, "s_barrier"))
+    assert len(planted) >= 5
+    missed = [f"{removal.address:#x} {removal.text}" for removal in planted if not noticed(removal.code, run, target)]
+    assert missed == []
+
+
+def test_a_removed_invalidate_is_noticed(target: str, tmp_path: Path) -> None:
+    code = compile_hip(LAST_ARRIVER, target, tmp_path)
+    planted = list(removals(code, target, "buffer_gl1_inv"))
+    assert planted
+    # Each acquire after the atomic is followed by another before the partials are read: only all of them matter.
+    for removal in removals(planted[0].code, target, "buffer_gl1_inv"):
+        code = removal.code
+    while rest := list(removals(code, target, "buffer_gl1_inv")):
+        code = rest[0].code
+    assert noticed(code, run_last, target)
+
+
+def expect(kind: str, source: str, target: str, folder: Path, *args: np.ndarray, grid: int = 1, **options: Any) -> str:
+    """The message of the CheckError that a kernel's launch raises."""
+    code = compile_hip(SYNC + source, target, folder)
+    with pytest.raises(CheckError, match=kind) as caught:
+        launch(code, target, grid, 64, *args, **options)
+    return str(caught.value)
+
+
+def test_uninitialised_lds(target: str, tmp_path: Path) -> None:
+    source = (
+        "KERNEL k(float* out) { __shared__ float a[64]; if (THREAD < 32) "
+        "a[THREAD] = 1; SYNC(); out[THREAD] = a[THREAD]; }"
+    )
+    message = expect("uninitialised", source, target, tmp_path, np.zeros(64, np.float32))
+    assert "wave 1" in message
+    assert "global_store" in message
+
+
+def test_uninitialised_vector_register_as_address(target: str, tmp_path: Path) -> None:
+    source = (
+        'KERNEL k(float* out) { unsigned i; asm volatile("v_add_nc_u32 '
+        '%0, v99, 1" : "=v"(i) :: "v99"); out[i & 63] = 1; }'
+    )
+    expect("uninitialised", source, target, tmp_path, np.zeros(64, np.float32))
+
+
+def test_uninitialised_scalar_register_at_a_branch(target: str, tmp_path: Path) -> None:
+    source = (
+        'KERNEL k(int* out) { int s; asm volatile("s_add_u32 %0, s77, '
+        '1" : "=s"(s) :: "s77", "scc"); if (s == 3) out[THREAD] = 1; }'
+    )
+    expect("uninitialised", source, target, tmp_path, np.zeros(64, np.int32))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # The undefined half is shifted, masked or permuted away before it matters.
+        'asm volatile("v_mov_b16 v99.l, 7\\n v_and_b32 %0, 0xffff, v99" : "=v"(i) :: "v99");',
+        'asm volatile("v_mov_b16 v99.l, 7\\n v_lshlrev_b32 %0, 16, v99" : "=v"(i) :: "v99");',
+        'asm volatile("v_mov_b16 v99.h, 7\\n v_lshrrev_b32 %0, 16, v99" : "=v"(i) :: "v99");',
+        'asm volatile("v_mov_b16 v99.l, 7\\n v_perm_b32 %0, v99, v99, %1" : "=v"(i) : "s"(0x01000100) : "v99");',
+        'asm volatile("v_mov_b32 v98, 7\\n v_mad_u64_u32 v[100:101], null, v98, v98, v[98:99]\\n '
+        'v_mov_b32 %0, v100" : "=v"(i) :: "v98", "v99", "v100", "v101");',
+    ],
+)  # fmt: skip
+def test_undefined_bytes_that_do_not_matter_are_no_finding(body: str, target: str, tmp_path: Path) -> None:
+    code = compile_hip(SYNC + f"KERNEL k(int* out) {{ int i; {body} out[THREAD] = i; }}", target, tmp_path)
+    out = np.zeros(64, np.int32)
+    launch(code, target, 1, 64, out)
+    assert out.all()
+
+
+def test_race_in_lds(target: str, tmp_path: Path) -> None:
+    source = "KERNEL k(int* out) { __shared__ int a; if (THREAD % 32 == 0) a = THREAD; SYNC(); out[THREAD] = a; }"
+    expect("race", source, target, tmp_path, np.zeros(64, np.int32))
+
+
+def test_race_in_global_memory_between_workgroups(target: str, tmp_path: Path) -> None:
+    expect("race", "KERNEL k(int* out) { out[THREAD] = GROUP; }", target, tmp_path, np.zeros(64, np.int32), grid=2)
+
+
+def test_neighbours_in_one_dword_are_no_race(target: str, tmp_path: Path) -> None:
+    code = compile_hip(SYNC + "KERNEL k(short* out) { out[THREAD * 2 + GROUP] = GROUP; }", target, tmp_path)
+    launch(code, target, 2, 64, np.zeros(128, np.int16))
+
+
+def test_atomics_do_not_race(target: str, tmp_path: Path) -> None:
+    source = "KERNEL k(int* out) { __hip_atomic_fetch_add(out, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); }"
+    out = np.zeros(1, np.int32)
+    launch(compile_hip(SYNC + source, target, tmp_path), target, 3, 64, out)
+    assert out[0] == 192
+
+
+def test_lanes_that_store_different_data_to_one_place(target: str, tmp_path: Path) -> None:
+    message = expect(
+        "collision", "KERNEL k(int* out) { out[THREAD / 2] = THREAD; }", target, tmp_path, np.zeros(64, np.int32)
+    )
+    assert "lanes 0 and 1" in message
+
+
+def test_lanes_that_store_equal_data_to_one_place_are_no_finding(target: str, tmp_path: Path) -> None:
+    code = compile_hip(SYNC + "KERNEL k(int* out) { out[THREAD / 32] = 5; }", target, tmp_path)
+    launch(code, target, 1, 64, np.zeros(2, np.int32))
+
+
+def test_a_wave_that_ends_before_a_barrier(target: str, tmp_path: Path) -> None:
+    source = "KERNEL k(int* out) { if (THREAD >= 32) return; SYNC(); out[THREAD] = 1; }"
+    expect("barrier", source, target, tmp_path, np.zeros(64, np.int32))
+
+
+def test_out_of_bounds_needs_no_check(target: str, tmp_path: Path) -> None:
+    code = compile_hip(SYNC + "KERNEL k(int* out) { out[THREAD] = 1; }", target, tmp_path)
+    with pytest.raises(MemoryFault):
+        launch(code, target, 1, 64, np.zeros(63, np.int32), checks=())
+
+
+def test_a_spin_that_nobody_ends(target: str, tmp_path: Path) -> None:
+    source = "KERNEL k(int* flag) { while (__hip_atomic_load(flag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) == 0); }"
+    with pytest.raises(SpinError):
+        launch(compile_hip(SYNC + source, target, tmp_path), target, 1, 64, np.zeros(1, np.int32))
+
+
+def test_a_wmma_that_reads_the_result_of_the_one_before(target: str, tmp_path: Path) -> None:
+    zeros = "\\n ".join(f"v_mov_b32 v{reg}, 0" for reg in range(64, 72))
+    first = "v_wmma_f32_16x16x16_f16 v[72:79], v[64:71], v[64:71], 0"
+    second = "v_wmma_f32_16x16x16_f16 v[80:87], v[72:79], v[64:71], 0"
+    clobbers = ", ".join(f'"v{reg}"' for reg in range(64, 88))
+    source = (
+        f'KERNEL k(float* out) {{ asm volatile("{zeros}\\n {first}\\n {second}" ::: {clobbers}); out[THREAD] = 0; }}'
+    )
+    expect("missing v_nop", source, target, tmp_path, np.zeros(64, np.float32))
+
+
+def test_findings_can_be_collected(target: str, tmp_path: Path) -> None:
+    code = compile_hip(SYNC + "KERNEL k(int* out) { out[THREAD / 2] = THREAD; }", target, tmp_path)
+    report = launch(code, target, 1, 64, np.zeros(64, np.int32), collect=True)
+    assert len(report.findings) == 1
+    assert "collision" in report.findings[0]
+
+
+def test_unknown_checks_are_refused_by_name(target: str, tmp_path: Path) -> None:
+    code = compile_hip(SYNC + "KERNEL k(int* out) { out[THREAD] = 1; }", target, tmp_path)
+    with pytest.raises(ValueError, match="speling"):
+        launch(code, target, 1, 64, np.zeros(64, np.int32), checks=("speling",))
