@@ -1,53 +1,32 @@
 // MUBUF on raw buffers: a lane outside num_records loads 0 and stores nothing.
-#include <algorithm>
-
 #include "memory/buffer.hpp"
 
 namespace rdna {
 
-BufferLanes buffer_lanes(Wave& w, const Inst& i, u32 bytes, u32* offsets) {
-  const InstInfo& info = *i.info;
-  const u32* descriptor = static_cast<const u32*>(w.source(i, 2));
-  const u64 base = descriptor[0] | u64{descriptor[1] & 0xffffu} << 32;
-  const u32 stride = descriptor[1] >> 16 & 0x3fff, swizzle = descriptor[1] >> 30;
-  if (stride || swizzle || info.idxen) {
+void check_buffer(Wave& w, const Inst& i, const BufferLanes& lanes, u64 records, u64 offset, u32 bytes) {
+  const u32 word = static_cast<const u32*>(w.source(i, 2))[1];
+  if ((word & 0xffff0000u) || i.info->idxen) {
     trap(w, i, Fault::unsupported, -1,
-         "a structured or swizzled buffer (stride " + std::to_string(stride) + "); only raw buffers are executed");
+         "a structured or swizzled buffer (stride " + std::to_string(word >> 16 & 0x3fff) + "); only raw buffers are executed");
   }
-  const Operand& scalar = info.src[3];
-  const u64 scalar_offset = scalar.kind == OperandKind::sgpr ? w.s[scalar.reg] : scalar.value;
-  const u64 records = descriptor[2];
-  const u32* lane_offsets = info.offen ? static_cast<const u32*>(w.source(i, 0)) : nullptr;
-  BufferLanes result{0, 0, base + scalar_offset};
-  for (u32 lanes = w.exec(); lanes; lanes &= lanes - 1) {
-    const int l = std::countr_zero(lanes);
-    const u64 offset = u64{lane_offsets ? lane_offsets[l] : 0} + i.imm;
-    const u64 end = scalar_offset + offset + bytes;
-    if (offset > 0xffffffffu || end > records) {
-      // Sub-dword and dword accesses are in range or not; of wider ones, each dword.
-      const bool partly = bytes > 4 && scalar_offset + offset + 4 <= records && offset <= 0xffffffffu;
-      if (partly) {
-        trap(w, i, Fault::unsupported, l,
-             "a buffer access of " + std::to_string(bytes) + " bytes that the end of the buffer (num_records " +
-                 std::to_string(records) + ") cuts");
-      }
-      result.outside |= 1u << l;
-      continue;
+  // Accesses of up to a dword are in range or not; the device decides on each dword of wider ones.
+  for (u32 left = bytes > 4 ? lanes.outside : 0; left; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    if (offset + lanes.at.low[l] + 4 <= records) {
+      trap(w, i, Fault::unsupported, l,
+           "a buffer access of " + std::to_string(bytes) + " bytes that the end of the buffer (num_records " +
+               std::to_string(records) + ") cuts");
     }
-    result.inside |= 1u << l;
-    offsets[l] = static_cast<u32>(offset);
   }
-  return result;
 }
 
 namespace {
 
 template <LoadKind kKind>
 void load(Wave& w, const Inst& i) {
-  alignas(128) u32 offsets[kLanes] = {};
-  const BufferLanes at = buffer_lanes(w, i, kKind.bytes, offsets);
-  for (u32 lanes = at.outside; lanes; lanes &= lanes - 1) {
-    const int l = std::countr_zero(lanes);
+  const BufferLanes lanes = buffer_lanes(w, i, kKind.bytes);
+  for (u32 left = lanes.outside; left; left &= left - 1) {
+    const int l = std::countr_zero(left);
     u32& target = w.v[i.dst][l];
     if constexpr (kKind.half == Half::low) {
       target &= 0xffff0000u;
@@ -57,17 +36,16 @@ void load(Wave& w, const Inst& i) {
       for (u32 k = 0; k < (kKind.bytes + 3) / 4; ++k) w.v[i.dst + k][l] = 0;
     }
   }
-  if (w.shadow && at.outside) {
-    check_zeroed(w, i, {Access::load, at.outside, nullptr, kKind.bytes, i.dst, kKind.half == Half::high, false});
+  if (w.shadow && lanes.outside) {
+    check_zeroed(w, i, {Access::load, lanes.outside, nullptr, kKind.bytes, i.dst, kKind.half == Half::high, false});
   }
-  if (at.inside) load_global<kKind>(w, i, at.inside, {offsets, nullptr, at.base});
+  if (lanes.inside) load_global<kKind>(w, i, lanes.inside, lanes.at);
 }
 
 template <StoreKind kKind>
 void store(Wave& w, const Inst& i) {
-  alignas(128) u32 offsets[kLanes] = {};
-  const BufferLanes at = buffer_lanes(w, i, kKind.bytes, offsets);
-  if (at.inside) store_global<kKind>(w, i, at.inside, {offsets, nullptr, at.base});
+  const BufferLanes lanes = buffer_lanes(w, i, kKind.bytes);
+  if (lanes.inside) store_global<kKind>(w, i, lanes.inside, lanes.at);
 }
 
 const Registration kBodies({

@@ -6,19 +6,20 @@ namespace rdna {
 
 alignas(128) const i32 kNoDelta[kLanes] = {};
 
-void mark_lines(Workgroup& group, const GlobalSite& site, u64 first_line) {
-  const auto mark = [&](u64 word, u64 bits) {
-    u64* target = site.lines + word;
-    if (!bits || !(bits & ~__atomic_load_n(target, __ATOMIC_RELAXED))) return;
-    const u64 before = __atomic_fetch_or(target, bits, __ATOMIC_RELAXED);
-    if (!before) group.worker->touched.push_back({site.span, word});
+void mark_lines(Workgroup& group, u64* lines, u32 span, u64 first_line, u64 bits) {
+  const auto mark = [&](u64 word, u64 wanted) {
+    if (!(wanted & ~__atomic_load_n(lines + word, __ATOMIC_RELAXED))) return;
+    if (!__atomic_fetch_or(lines + word, wanted, __ATOMIC_RELAXED)) group.worker->touched.push_back({span, word});
   };
+  const u64 shift = first_line & 63;
+  mark(first_line >> 6, bits << shift);
+  if (shift) mark((first_line >> 6) + 1, bits >> (64 - shift));
+}
+
+void count_runs(Workgroup& group, const GlobalSite& site, u64 first_line) {
   for (u32 k = 0; k < site.run_count; ++k) {
     const u64 line = first_line + static_cast<u64>(i64{site.runs[k].line});
-    const u64 bits = ~u64{0} >> (64 - site.runs[k].count);
-    const u64 shift = line & 63;
-    mark(line >> 6, bits << shift);
-    mark((line >> 6) + 1, shift ? bits >> (64 - shift) : 0);
+    mark_lines(group, site.lines, site.span, line, ~u64{0} >> (64 - site.runs[k].count));
   }
 }
 
@@ -59,12 +60,8 @@ Located locate_each(Wave& w, const Inst& i, GlobalSite& site, u32 active, const 
     const u64 from = (address - span->origin) >> 5, to = (address - span->origin + bytes - 1) >> 5;
     for (u64 segment = from; segment <= to; ++segment) segments[count++] = segment | u64{space.number(*span)} << 48;
     if (!span->lines) continue;
-    GlobalSite line;
-    line.lines = span->lines;
-    line.span = space.number(*span);
-    line.run_count = 1;
-    line.runs[0] = {0, static_cast<u32>((to >> 2) - (from >> 2)) + 1};
-    mark_lines(*w.group, line, from >> 2);
+    const u64 bits = ~u64{0} >> (64 - ((to >> 2) - (from >> 2) + 1));
+    mark_lines(*w.group, span->lines, space.number(*span), from >> 2, bits);
   }
   Traffic& traffic = w.group->state->traffic;
   traffic.bytes += static_cast<u64>(std::popcount(active)) * bytes;

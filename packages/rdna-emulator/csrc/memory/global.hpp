@@ -23,21 +23,21 @@ struct Located {
 Located locate_slowly(Wave&, const Inst&, GlobalSite&, u32 active, const LaneAddresses&, u32 bytes, bool write,
                       u64* addresses);
 
-void mark_lines(Workgroup&, const GlobalSite&, u64 first_line);
+// Sets the bits of lines; `touched` learns of words that were empty.
+void mark_lines(Workgroup&, u64* lines, u32 span, u64 first_line, u64 bits);
+void count_runs(Workgroup&, const GlobalSite&, u64 first_line);
 
 RDNA_INLINE void count_lines(Workgroup& group, const GlobalSite& site, u64 address) {
   if (!site.lines) return;
   const u64 first_line = (address - site.origin) >> 7;
-  for (u32 k = 0; k < site.run_count; ++k) {
-    const u64 line = first_line + static_cast<u64>(i64{site.runs[k].line});
-    const u64 bits = ~u64{0} >> (64 - site.runs[k].count);
-    const u64 shift = line & 63;
-    const u64* word = site.lines + (line >> 6);
-    const u64 low = bits << shift, high = shift ? bits >> (64 - shift) : 0;
-    const u64 missing = (low & ~__atomic_load_n(word, __ATOMIC_RELAXED)) |
-                        (high ? high & ~__atomic_load_n(word + 1, __ATOMIC_RELAXED) : 0);
-    if (missing) [[unlikely]] return mark_lines(group, site, first_line);
-  }
+  if (!site.line_bits) [[unlikely]] return count_runs(group, site, first_line);
+  const u64 line = first_line + static_cast<u64>(site.lowest_line);
+  const u64 shift = line & 63;
+  const u64* word = site.lines + (line >> 6);
+  const u64 low = site.line_bits << shift, high = shift ? site.line_bits >> (64 - shift) : 0;
+  u64 missing = low & ~__atomic_load_n(word, __ATOMIC_RELAXED);
+  if (high) missing |= high & ~__atomic_load_n(word + 1, __ATOMIC_RELAXED);
+  if (missing) mark_lines(group, site.lines, site.span, line, site.line_bits);
 }
 
 RDNA_INLINE Located locate(Wave& w, const Inst& i, GlobalSite& site, u32 active, const LaneAddresses& at, u32 bytes,

@@ -91,11 +91,10 @@ void flat(Wave& w, const Inst& i) {
 
 template <class T, class Operation, bool kCompares>
 void buffer(Wave& w, const Inst& i) {
-  alignas(128) u32 offsets[kLanes] = {};
-  const BufferLanes at = buffer_lanes(w, i, sizeof(T), offsets);
+  const BufferLanes lanes = buffer_lanes(w, i, sizeof(T));
   T results[kLanes] = {};
-  if (at.inside) modify_global<T, Operation, kCompares>(w, i, at.inside, {offsets, nullptr, at.base}, results);
-  write_results(w, i, at.inside | at.outside, results);
+  if (lanes.inside) modify_global<T, Operation, kCompares>(w, i, lanes.inside, lanes.at, results);
+  write_results(w, i, lanes.inside | lanes.outside, results);
 }
 
 #define RDNA_ATOMIC(name, T, Operation, compares)                 \

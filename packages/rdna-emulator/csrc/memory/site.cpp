@@ -55,6 +55,11 @@ void GlobalSite::count_segments(u32 first_byte) {
       runs[run_count++] = {line, 1};
     }
   }
+  lowest_line = runs[0].line;
+  line_bits = 0;
+  const LineRun& last_run = runs[run_count - 1];
+  if (last_run.line + static_cast<i64>(last_run.count) - lowest_line > 64) return;
+  for (u32 k = 0; k < run_count; ++k) line_bits |= ~u64{0} >> (64 - runs[k].count) << (runs[k].line - lowest_line);
 }
 
 void add_executions(GlobalSite& site, Traffic& traffic) {

@@ -33,6 +33,9 @@ struct GlobalSite : Pattern {
   u32 phase = ~0u;  // byte of its 128-byte line at which the first active lane begins
   u32 segments[3] = {};
   u32 bytes = 0;    // per lane
+  // Lines: where they lie within 64, bit k of `line_bits` for the k-th after `lowest_line`; else 0, and in `runs`.
+  u64 line_bits = 0;
+  i64 lowest_line = 0;  // counted from the line of the first active lane
   u32 run_count = 0;
   LineRun runs[2 * kLanes];
   // The span of the last execution: it holds every lane if the first lane's address - begin <= room.
