@@ -163,9 +163,15 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
     "lengths of two dimensions": (take("seq_lens", lambda s: s[:, None]), ArgumentError, "seq_lens has shape"),
     "out of another shape": (take("out", lambda out: out[:, :2]), ArgumentError, r"out has shape \(6, 2, 64\)"),
     "negative window": (put(window=-1), ArgumentError, "window is -1"),
+    "window past int32": (put(window=2**31), ArgumentError, "window is 2147483648"),
     "window of no integer": (put(window=None), ArgumentError, "window is None"),
     "infinite scale": (put(scale=float("inf")), ArgumentError, "scale is inf"),
-    "scale of zero": (put(scale=0.0), ArgumentError, r"scale is 0\.0; it must be finite and above 0"),
+    "scale of no number": (
+        put(scale=float("nan")),
+        ArgumentError,
+        "scale is nan; it must be a number of at most 1e.06",
+    ),
+    "huge scale": (put(scale=-2e6), ArgumentError, r"scale is -2000000\.0"),
     "scale of text": (put(scale="big"), ArgumentError, "scale is 'big'"),
     # Strides and places.
     "q broadcast": (take("q", lambda q: np.broadcast_to(q[:1], q.shape)), ArgumentError, "q has overlapping strides"),

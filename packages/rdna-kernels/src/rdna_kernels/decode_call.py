@@ -28,6 +28,7 @@ from rdna_kernels.layout import (
 from rdna_kernels.scratch import ScratchNeed
 
 PAGE_MULTIPLE = 16
+_LARGEST_WINDOW = 2**31 - 1
 _MOST_WORKGROUPS = 65535  # along y and z
 _MOST_TOKEN_STRIDE = 2**26  # elements; kernels address the 16 keys of a tile with 32-bit byte offsets
 _HND = 1
@@ -84,8 +85,8 @@ def decode_call(
             "longer "
             "query into chunks"
         )
-    if window < 0:
-        raise ArgumentError(f"window is {window}; it is a number of keys, or 0 for no window")
+    if not 0 <= window <= _LARGEST_WINDOW:
+        raise ArgumentError(f"window is {window}; it is a number of keys, 0 (no window) to {_LARGEST_WINDOW}")
     require_shape("q", q, (None, None, None), "[num_seqs * max_query_len, num_q_heads, head_size]")
     require_shape("kv_cache", kv_cache, (None, None, None, None), "[num_pages, num_kv_heads, page_size, 2 * head_size]")
     require_shape("seq_lens", seq_lens, (None,), "[num_seqs]")

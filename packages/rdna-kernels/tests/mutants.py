@@ -1,0 +1,129 @@
+"""Wrong kernels: edits of the device sources, each a fault that the comparison with float64 or a check must notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+SMALL: dict[str, Any] = {"lengths": [300], "gqa": 4, "max_query_len": 2, "page_size": 32}
+SPLIT: dict[str, Any] = {"lengths": [1100, 700], "gqa": 4, "max_query_len": 2, "page_size": 32}
+GROUPS: dict[str, Any] = {"lengths": [70], "head_size": 128, "gqa": 8, "max_query_len": 8}
+MANY_WAVES: dict[str, Any] = {"lengths": [600], "head_size": 128, "gqa": 8, "num_kv_heads": 4, "max_query_len": 4}
+SHARED_TILES: dict[str, Any] = {**MANY_WAVES, "gqa": 7}
+WINDOW: dict[str, Any] = {**SMALL, "window": 40}
+NHD: dict[str, Any] = {**SMALL, "layout": "NHD"}
+EMPTY: dict[str, Any] = {"lengths": [0, 2, 40], "max_query_len": 4}
+TIGHT: dict[str, Any] = {**SPLIT, "extra_columns": 0}
+STEEP: dict[str, Any] = {**SMALL, "scale": 1.0}
+BF16: dict[str, Any] = {**SMALL, "dtype": "bfloat16"}
+FAR: dict[str, Any] = {**SMALL, "far": True}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`before` becomes `after` in a file under csrc; `problem` (arguments of make_problem) is what shows it."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    problem: dict[str, Any]
+    also: tuple[str, str, str] | None = None
+    """A second edit (file, before, after), for what is guarded twice."""
+
+
+KEYS_SEEN = (
+    Mutant("one key too many", "decode/softmax.h", "position - start + 1;", "position - start + 2;", SMALL),
+    Mutant("one key too few", "decode/softmax.h", "position - start + 1;", "position - start;", SMALL),
+    Mutant("window too long", "decode/softmax.h", "position - window + 1, 0)", "position - window, 0)", WINDOW),
+    Mutant("window too short", "decode/softmax.h", "position - window + 1, 0)", "position - window + 2, 0)", WINDOW),
+    Mutant("keys before the first", "decode/softmax.h", "position < 0 ? 0 : ", "", EMPTY),
+    Mutant("unmasked tile too many", "decode/work.h", "- keys.first_inner, 0);", "- keys.first_inner + 1, 0);", SMALL),
+    Mutant("first tile too late", "decode/work.h", "first_key / kTileKeys;", "first_key / kTileKeys + 1;", WINDOW),
+    Mutant("last tile left out", "decode/work.h", "(length + kTileKeys - 1) / kTileKeys", "length / kTileKeys", SMALL),
+)
+ROWS = (
+    Mutant("another head's query", "decode/query.h", "place.kv_head * arguments.gqa", "0", SMALL),
+    Mutant("another token", "decode/work.h", "index - head * arguments.max_query_len}", "0}", SMALL),
+    Mutant("another head's output", "decode/merge.h", "+ at.head;", "+ (at.head ^ 1);", SMALL),
+    Mutant("rows of another group", "decode/work.h", "place.row_group * each;", "0;", GROUPS),
+)
+ADDRESSES = (
+    Mutant("K taken for V", "decode/values.h", "offsets.value(i), kKeyBytes)", "offsets.value(i))", SMALL),
+    Mutant("V taken for K", "decode/keys.h", "offsets.key(i))", "offsets.key(i), kKeyBytes)", SMALL),
+    Mutant(
+        "V some dimensions off",
+        "decode/offsets.h",
+        "lane() % 16 * kDimBlocks)",
+        "(lane() + 1) % 16 * kDimBlocks)",
+        SMALL,
+    ),
+    Mutant("another kv head's keys", "decode/pages.h", "place.kv_head * arguments.kv_stride_head", "0", SMALL),
+    Mutant("pages of dense HND", "decode/pages.h", "arguments.kv_stride_block", "arguments.kv_stride_head * 2", NHD),
+    Mutant("tokens of dense HND", "decode/pages.h", "arguments.kv_stride_token", "(2 * kHeadSize)", NHD),
+    Mutant(
+        "page offsets of 32 bits",
+        "decode/pages.h",
+        "page_number_ * page_bytes_",
+        "page_number_ * (uint32_t)page_bytes_",
+        FAR,
+    ),
+    Mutant("another sequence's table", "decode/pages.h", "place.sequence * arguments.block_table_stride", "0", SPLIT),
+    Mutant("table read past its end", "decode/pages.h", ", last_tile_);", ", last_tile_ + 64);", TIGHT),
+    Mutant("rows past the end loaded", "decode/pages.h", "smaller(length_ - ", "smaller(16 + length_ - ", SMALL),
+)
+ARITHMETIC = (
+    Mutant(
+        "residual dropped, fp16",
+        "decode/element.h",
+        "half2 rounded =",
+        "if (factor != 0) return 0;\n    half2 rounded =",
+        SMALL,
+    ),
+    Mutant(
+        "residual dropped, bf16",
+        "decode/element.h",
+        "uint32_t mask =",
+        "if (factor != 0) return 0;\n    uint32_t mask =",
+        BF16,
+    ),
+    Mutant("bf16 truncated", "decode/element.h", "word + 0x7fff + (word >> 16 & 1)", "word", BF16),
+    Mutant("sums not rescaled", "decode/softmax.h", "sums[block] *= factor;", "sums[block] *= 1.0f;", STEEP),
+    Mutant("weights' sum not rescaled", "decode/softmax.h", "row.sum *= factor;", "", STEEP),
+    Mutant("shares not rescaled", "decode/merge.h", "sum += share.sum * factor;", "sum += share.sum;", SPLIT),
+    Mutant(
+        "division by nothing",
+        "decode/merge.h",
+        "piece.sum > 0.0f ? reciprocal(piece.sum) : 0.0f",
+        "reciprocal(piece.sum)",
+        EMPTY,
+    ),
+)
+ORDER = (
+    Mutant("Q read before it is there", "decode/decode.hip", "thread);\n  lds_barrier();", "thread);", SMALL),
+    Mutant(
+        "merge over tiles in use", "decode/decode.hip", "  lds_barrier();\n  merge_waves", "  merge_waves", MANY_WAVES
+    ),
+    Mutant("merge before all have put", "decode/merge.h", "half);\n      lds_barrier();", "half);", SMALL),
+    Mutant("scores read too early", "decode/decode.hip", "    lds_barrier();\n#pragma", "#pragma", SHARED_TILES),
+    Mutant("partials not released", "decode/merge.h", "    release_to_device();\n    barrier();", "", SPLIT),
+    Mutant(
+        "partials not acquired",
+        "decode/merge.h",
+        "acquire_from_device();",
+        "",
+        SPLIT,
+        also=("arch/gfx11/atomics.h", "1, __ATOMIC_ACQ_REL", "1, __ATOMIC_RELEASE"),
+    ),
+    Mutant(
+        "arrival read too early",
+        "decode/merge.h",
+        "count_arrival(counter));\n    barrier();",
+        "count_arrival(counter));",
+        SPLIT,
+    ),
+    Mutant("merge one arrival early", "decode/merge.h", "!= segments - 1) return", "!= segments - 2) return", SPLIT),
+    Mutant("counter not reset", "decode/merge.h", "if (thread == 0) reset_counter(counter);", "", SPLIT),
+)
+MUTANTS = (*KEYS_SEEN, *ROWS, *ADDRESSES, *ARITHMETIC, *ORDER)
+PROBLEMS = (SMALL, SPLIT, GROUPS, MANY_WAVES, SHARED_TILES, WINDOW, NHD, EMPTY, TIGHT, STEEP, BF16, FAR)

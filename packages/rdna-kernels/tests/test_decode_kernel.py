@@ -1,0 +1,193 @@
+"""What the machine code must not do wrong whatever surrounds its inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from guarded_memory import at_end_of_mapping, sparse_zeros
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import relative_error
+from problem import DTYPES, Problem, make_problem, nan_filled
+from rdna_kernels import EmulatedExecutor, Executor, LaunchRecord, decode_attention
+from rdna_registry import DEFAULT_TARGET, KernelVariant, select
+
+
+def assert_right(problem: Problem, executor: Executor, **options: Any) -> None:
+    assert problem.error(executor, **options) <= problem.tolerance
+
+
+def entry_of(problem: Problem) -> KernelVariant:
+    num_q_heads, head_size = problem.q.shape[1:]
+    num_kv_heads, page_size = problem.kv_cache.shape[1:3]
+    return select(
+        num_q_heads, num_kv_heads, head_size, problem.max_query_len, page_size, 1, problem.window,
+        problem.q.dtype, len(problem.seq_lens) > 1,
+    )  # fmt: skip
+
+
+def make_scratch(problem: Problem) -> tuple[np.ndarray[Any, Any], ...]:
+    (rows, width), _, counters = entry_of(problem).scratch_shapes()
+    seqs = len(problem.seq_lens)
+    return (
+        nan_filled((seqs * rows, width), np.float32),
+        nan_filled((seqs * rows,), np.float32),
+        nan_filled((seqs * rows,), np.float32),
+        np.zeros(seqs * counters, np.int32),
+    )
+
+
+@pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 260), min_size=1, max_size=4),
+    head_size=st.sampled_from([64, 128]),
+    gqa=st.integers(1, 32),
+    num_kv_heads=st.integers(1, 3),
+    max_query_len=st.integers(1, 8),
+    pages=st.integers(1, 7),
+    window=st.one_of(st.just(0), st.integers(1, 300)),
+    dtype=st.sampled_from(sorted(DTYPES)),
+    layout=st.sampled_from(["HND", "NHD"]),
+    scale=st.one_of(st.none(), st.floats(-0.5, 0.5)),
+    seed=st.integers(0, 2**16),
+)
+def test_any_shape(executor: Executor, lengths: list[int], pages: int, **shape: Any) -> None:
+    assert_right(make_problem(lengths, page_size=16 * pages, **shape), executor)
+
+
+@pytest.mark.parametrize("garbage", ["key", "value", "both"])
+@pytest.mark.parametrize("window", [0, 5, 64])
+@pytest.mark.parametrize("dtype", sorted(DTYPES))
+def test_garbage_that_no_token_sees_changes_nothing(executor: Executor, garbage: str, window: int, dtype: str) -> None:
+    shape: dict[str, Any] = {"page_size": 48, "max_query_len": 3, "window": window, "dtype": dtype, "seed": 5}
+    clean = make_problem([130, 49, 1], garbage=garbage, **shape)
+    wanted = clean.exact()
+    clean.kv_cache[np.isnan(clean.kv_cache.astype(np.float32))] = 0
+    dirty = make_problem([130, 49, 1], garbage=garbage, **shape)
+    got, exact = dirty.run(executor), clean.run(executor)
+    np.testing.assert_array_equal(got.view(np.uint16), exact.view(np.uint16))
+    assert relative_error(got, wanted) <= dirty.tolerance
+
+
+@pytest.mark.parametrize("lengths", [[300], [33, 1, 16, 129]])
+def test_block_table_that_ends_at_the_end_of_memory(executor: Executor, lengths: list[int]) -> None:
+    problem = make_problem(lengths, extra_columns=0)
+    problem.block_table = at_end_of_mapping(problem.block_table)
+    assert problem.block_table.shape[1] == -(-max(lengths) // 16)
+    assert_right(problem, executor)
+
+
+@pytest.mark.parametrize("lengths", [[40], [40, 7]])
+def test_arrays_that_end_at_the_end_of_memory(executor: Executor, lengths: list[int]) -> None:
+    problem = make_problem(lengths, gqa=3, max_query_len=2)
+    for name in ("q", "kv_cache", "seq_lens"):
+        setattr(problem, name, at_end_of_mapping(getattr(problem, name)))
+    out = at_end_of_mapping(nan_filled(problem.q.shape, problem.q.dtype))
+    assert_right(problem, executor, out=out)
+
+
+@pytest.mark.parametrize("page_size", [16, 1568])
+def test_block_ids_past_32_bits_of_offset(executor: Executor, page_size: int) -> None:
+    small = make_problem([page_size + 9], page_size=page_size, head_size=128, num_kv_heads=1, extra_columns=0)
+    elements = page_size * 256
+    ids = [2**31 // elements + 1, 2**32 // elements + 1]
+    cache = sparse_zeros((ids[-1] + 1, 1, page_size, 256), small.kv_cache.dtype)
+    cache[ids] = small.kv_cache[small.block_table[0]]
+    wanted = small.exact()
+    small.kv_cache, small.block_table = cache, np.array([ids], np.int32)
+    assert relative_error(small.run(executor), wanted) <= small.tolerance
+
+
+def test_a_batchs_rows_are_those_of_its_sequences_alone(executor: Executor) -> None:
+    batch = make_problem([1100, 3, 0, 64, 65, 300], gqa=4, max_query_len=2, page_size=32)
+    together = batch.run(executor, variant=entry_of(batch))
+    for index, length in enumerate(batch.seq_lens):
+        rows = slice(2 * index, 2 * index + 2)
+        alone = decode_attention(
+            batch.q[rows],
+            batch.kv_cache,
+            batch.block_table[index : index + 1],
+            batch.seq_lens[index : index + 1],
+            max_query_len=2,
+            variant=entry_of(batch),
+            executor=executor,
+        )
+        np.testing.assert_array_equal(together[rows].view(np.uint16), alone.view(np.uint16), err_msg=f"S = {length}")
+
+
+@pytest.mark.parametrize("window", [0, 4])
+@pytest.mark.parametrize("lengths", [[0], [0, 0, 0], [5, 0, 2]])
+def test_rows_before_the_first_token_are_zero(executor: Executor, lengths: list[int], window: int) -> None:
+    problem = make_problem(lengths, max_query_len=4, window=window, garbage="both")
+    got = problem.run(executor)
+    for index, length in enumerate(lengths):
+        rows = got[4 * index : 4 * index + 4]
+        assert not rows[: max(4 - length, 0)].any()
+        assert rows[max(4 - length, 0) :].all(axis=-1).all()
+    assert relative_error(got, problem.exact()) <= problem.tolerance
+
+
+def test_an_empty_cache_serves_empty_sequences(executor: Executor) -> None:
+    q = np.ones((2, 4, 64), np.float16)
+    cache, table = np.empty((0, 2, 16, 128), np.float16), np.empty((2, 0), np.int32)
+    out = decode_attention(q, cache, table, np.zeros(2, np.int32), out=nan_filled(q.shape, q.dtype), executor=executor)
+    assert not out.any()
+
+
+def test_a_window_larger_than_any_length_is_none(executor: Executor) -> None:
+    problem = make_problem([70, 3], max_query_len=2)
+    wanted = problem.run(executor)
+    problem.window = 2**31 - 1
+    np.testing.assert_array_equal(problem.run(executor).view(np.uint16), wanted.view(np.uint16))
+
+
+@pytest.mark.parametrize("head_size", [64, 128])
+def test_one_scratch_serves_all_lengths_and_is_left_clean(executor: Executor, head_size: int) -> None:
+    longest = make_problem([2100, 900], head_size=head_size)
+    scratch = make_scratch(longest)
+    for lengths in ([2100, 900], [17, 2100], [0, 1], [900, 899], [2100, 2100]):
+        assert_right(make_problem(lengths, head_size=head_size), executor, scratch=scratch)
+        assert not scratch[3].any()
+    assert np.isfinite(scratch[2]).any(), "no length was long enough to be split"
+
+
+@pytest.mark.parametrize("dtype", sorted(DTYPES))
+def test_large_scores_neither_overflow_nor_lose_the_largest(executor: Executor, dtype: str) -> None:
+    problem = make_problem([200], dtype=dtype, gqa=2)
+    problem.q *= 12
+    problem.kv_cache[:, :, :, :64] *= 12
+    assert_right(problem, executor)
+
+
+def test_keys_in_another_order_of_pages_give_the_same_result(executor: Executor) -> None:
+    one, other = make_problem([300], seed=1), make_problem([300], seed=1)
+    order = np.random.default_rng(7).permutation(len(one.kv_cache)).astype(np.int32)
+    other.kv_cache = one.kv_cache[np.argsort(order)]
+    other.block_table[0, :19] = order[one.block_table[0, :19]]
+    np.testing.assert_array_equal(one.run(executor).view(np.uint16), other.run(executor).view(np.uint16))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_workgroups_does_not_matter(target: str, executor: Executor, seed: int) -> None:
+    problem = make_problem([1100, 2, 700], gqa=4, max_query_len=2)
+    shuffled = EmulatedExecutor(target, checks="all", schedule="random", seed=seed)
+    got, wanted = problem.run(shuffled), problem.run(executor)
+    np.testing.assert_array_equal(got.view(np.uint16), wanted.view(np.uint16))
+    assert_right(problem, shuffled, scratch=make_scratch(problem))
+
+
+@pytest.mark.parametrize("head_size", [64, 128])
+@pytest.mark.parametrize("layout", ["HND", "NHD"])
+def test_memory_is_touched_once(target: str, head_size: int, layout: str) -> None:
+    """Distinct 128-byte lines of q, the valid KV, out and the table, against the bytes of these."""
+    problem = make_problem([1100], head_size=head_size, gqa=4, num_kv_heads=2, layout=layout)
+    records: list[LaunchRecord] = []
+    problem.run(EmulatedExecutor(target), report=records)
+    lines = records[0].counts["unique_lines_by_argument"]
+    touched = 128 * sum(lines[name] for name in ("q", "kv_cache", "out", "block_table"))
+    needed = 2 * problem.q.nbytes + 1100 * 2 * 2 * head_size * 2 + 4 * 69
+    assert needed <= touched <= 1.03 * needed
+    assert set(lines) >= {"seq_lens", "partials", "counters"}

@@ -1,0 +1,30 @@
+"""The tests notice wrong kernels: every mutant is compiled, run and caught, and the kernels themselves are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from device_build import changed_sources, compile_build
+from mutants import MUTANTS, PROBLEMS, Mutant
+from rdna_kernels import EmulatedExecutor, Executor
+from rdna_registry import DEFAULT_TARGET
+from verdict import entry_of, fault_of, make
+
+WAITCNT, NOP = 0xBF89, 0xBF800000
+
+
+@pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_wrong_kernel_is_caught(target: str, mutant: Mutant, tmp_path: Path) -> None:
+    problem, exact = make(mutant.problem)
+    edits = [(mutant.file, mutant.before, mutant.after), *([mutant.also] if mutant.also else [])]
+    sources = changed_sources(tmp_path, edits)
+    catalogue = compile_build(entry_of(problem).build, target, sources, tmp_path)
+    assert fault_of(problem, exact, EmulatedExecutor(target, checks="all", catalogue=catalogue))
+
+
+@pytest.mark.parametrize("problem_number", range(len(PROBLEMS)))
+def test_the_kernels_are_not(executor: Executor, problem_number: int) -> None:
+    problem, exact = make(PROBLEMS[problem_number])
+    assert fault_of(problem, exact, executor) is None

@@ -1,0 +1,101 @@
+"""What is wrong with a kernel's answer to one problem, in a word; the judge of mutants and of the kernels alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from guarded_memory import sparse_zeros
+from oracle import relative_error
+from problem import Problem, make_problem, nan_filled
+from rdna_emulator import EmulatorError
+from rdna_kernels import Executor
+from rdna_registry import KernelVariant, select
+
+Array = np.ndarray[Any, Any]
+
+
+def entry_of(problem: Problem) -> KernelVariant:
+    """The registry's entry for a problem."""
+    num_q_heads, head_size = problem.q.shape[1:]
+    num_kv_heads, page_size = problem.kv_cache.shape[1:3]
+    batch = len(problem.seq_lens) > 1
+    return select(
+        num_q_heads,
+        num_kv_heads,
+        head_size,
+        problem.max_query_len,
+        page_size,
+        1,
+        problem.window,
+        problem.q.dtype,
+        batch,
+    )
+
+
+def make_scratch(problem: Problem) -> tuple[Array, Array, Array, Array]:
+    """Scratch of a problem, with NaN where no result is yet."""
+    (rows, width), _, counters = entry_of(problem).scratch_shapes()
+    seqs = len(problem.seq_lens)
+    return (
+        nan_filled((seqs * rows, width), np.float32),
+        nan_filled((seqs * rows,), np.float32),
+        nan_filled((seqs * rows,), np.float32),
+        np.zeros(seqs * counters, np.int32),
+    )
+
+
+def make(shape: dict[str, Any]) -> tuple[Problem, Array]:
+    """A problem and its exact answer; with `far`, its pages stand past 2^31 and 2^32 elements of a sparse cache."""
+    far = shape.get("far", False)
+    problem = make_problem(**{name: value for name, value in shape.items() if name != "far"})
+    exact = problem.exact()
+    if far:
+        problem = at_far_pages(problem)
+    return problem, exact
+
+
+def at_far_pages(problem: Problem) -> Problem:
+    """The same problem, of one sequence, in a cache where its pages stand past 2^31 and 2^32 elements."""
+    _, num_kv_heads, page_size, width = problem.kv_cache.shape
+    length = int(problem.seq_lens[0])
+    pages = problem.block_table[0, : -(-length // page_size)]
+    elements = num_kv_heads * page_size * width
+    half = len(pages) // 2
+    first, second = (limit // elements + 1 for limit in (2**31, 2**32))
+    ids = np.concatenate([first + np.arange(half), second + np.arange(len(pages) - half)])
+    cache = sparse_zeros((int(ids[-1]) + 1, num_kv_heads, page_size, width), problem.kv_cache.dtype)
+    cache[ids] = problem.kv_cache[pages]
+    return Problem(
+        problem.q,
+        cache,
+        ids[None].astype(np.int32),
+        problem.seq_lens,
+        problem.max_query_len,
+        problem.window,
+        problem.scale,
+    )
+
+
+def fault_of(problem: Problem, exact: Array, executor: Executor, **options: Any) -> str | None:
+    """The first thing that is wrong: a finding or trap of the emulator, a wrong value, a counter left behind."""
+    scratch = make_scratch(problem)
+    try:
+        got = problem.run(executor, scratch=scratch, **options)
+    except EmulatorError as error:
+        return type(error).__name__
+    if not relative_error(got, exact) <= problem.tolerance:
+        return "wrong value"
+    if not rounded_to_nearest(got, exact):
+        return "not rounded to nearest"
+    if scratch[3].any():
+        return "counters not zero"
+    return None
+
+
+def rounded_to_nearest(got: Array, exact: Array) -> bool:
+    """Whether each value of some size is, but for a small error, the nearest of its type to the exact one."""
+    mantissa_bits = {"float16": 10, "bfloat16": 7}[got.dtype.name]
+    spacing = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(exact), 2.0**-6))) - mantissa_bits)
+    large = np.abs(exact) >= 2.0**-6
+    return bool((np.abs(got.astype(np.float64) - exact)[large] <= 0.6 * spacing[large]).all())
