@@ -129,7 +129,7 @@ def test_what_is_no_instruction_does_not_end_the_listing() -> None:
         (8, "v_add_f32_e32 v0, v1, v2"),
         (12, "s_endpgm"),
     ]
-    assert listing[1].mnemonic == "" and listing[1].reads == listing[1].writes == ()
+    assert (listing[1].mnemonic, listing[1].reads, listing[1].writes) == ("", (), ())
 
 
 @pytest.mark.parametrize(
