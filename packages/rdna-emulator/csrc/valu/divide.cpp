@@ -104,10 +104,11 @@ template <class V>
 RDNA_INLINE V div_fixup(V value, V denominator, V numerator) {
   using L = Layout<V>;
   using F = Element<V>;
-  const V infinity = V(std::numeric_limits<F>::infinity());
+  const V infinity = bits<V>(typename L::Bits(L::kExponent));  // the library's limits do not know _Float16
   const auto sign = (as_bits(denominator) ^ as_bits(numerator)) & L::kSign;
   const V d = absolute(denominator), n = absolute(numerator);
-  V result = absolute(value);
+  // An intermediate that overflows leaves NaN: so does the quotient of ordinary numbers.
+  V result = value == value ? absolute(value) : n > d ? infinity : V(F(0));
   if constexpr (sizeof(F) != 2) {
     const auto too_small = (biased_exponent(numerator) - biased_exponent(denominator)) < Limits<V>::kUnderflow;
     result = too_small ? V(F(0)) : result;

@@ -31,22 +31,6 @@ RDNA_INLINE u32x field_mask(u32x width) { return (u32x(1u) << (width & 31u)) - 1
 
 // Byte `n` of each lane.
 RDNA_INLINE u32x byte(u32x x, int n) { return (x >> static_cast<u32>(8 * n)) & 0xffu; }
-RDNA_INLINE u32x distance(u32x a, u32x b) { return greatest(a, b) - least(a, b); }
-
-RDNA_INLINE u32x sum_of_byte_distances(u32x a, u32x b) {
-  return distance(byte(a, 0), byte(b, 0)) + distance(byte(a, 1), byte(b, 1)) + distance(byte(a, 2), byte(b, 2)) +
-         distance(byte(a, 3), byte(b, 3));
-}
-
-// Bytes of the second operand that are zero do not count.
-RDNA_INLINE u32x masked_sum_of_byte_distances(u32x a, u32x reference) {
-  u32x sum = 0u;
-  for (int n = 0; n < 4; ++n) {
-    const u32x r = byte(reference, n);
-    sum += r == 0u ? u32x(0u) : distance(byte(a, n), r);
-  }
-  return sum;
-}
 
 // One byte of v_perm: selectors 0-3 take a byte of `low`, 4-7 of `high`, 8-11 the sign of every second byte, 12 is 0x00, above 0xff.
 RDNA_INLINE u32x selected_byte(u32x high, u32x low, u32x selector) {
@@ -194,19 +178,6 @@ const Registration registration{
     {"v_mbcnt_lo_u32_b32",
      operation<[](u32x a, u32x b) { return __builtin_elementwise_popcount(a & (kLaneBit - 1u)) + b; }>},
     {"v_mbcnt_hi_u32_b32", operation<[](u32x, u32x b) { return b; }>},
-    {"v_lerp_u8", operation<[](u32x a, u32x b, u32x c) {
-       u32x result = 0u;
-       for (int n = 0; n < 4; ++n)
-         result |= ((byte(a, n) + byte(b, n) + (byte(c, n) & 1u)) >> 1) << static_cast<u32>(8 * n);
-       return result;
-     }>},
-    {"v_sad_u8", operation<[](u32x a, u32x b, u32x c) { return sum_of_byte_distances(a, b) + c; }>},
-    {"v_sad_hi_u8", operation<[](u32x a, u32x b, u32x c) { return (sum_of_byte_distances(a, b) << 16) + c; }>},
-    {"v_sad_u16", operation<[](u32x a, u32x b, u32x c) {
-       return distance(a & 0xffffu, b & 0xffffu) + distance(a >> 16, b >> 16) + c;
-     }>},
-    {"v_sad_u32", operation<[](u32x a, u32x b, u32x c) { return distance(a, b) + c; }>},
-    {"v_msad_u8", operation<[](u32x a, u32x b, u32x c) { return masked_sum_of_byte_distances(a, b) + c; }>},
 };
 
 }  // namespace

@@ -221,10 +221,28 @@ INTEGER_16 = table(
     ("v_med3_i16", "i16 i16 i16 i16", _median),
 )
 
+def _windows(x: Array) -> Array:
+    """[n, 4, 4]: the four bytes from byte 0, 1, 2 and 3 of 64-bit words on."""
+    data = (x[:, None] >> (np.arange(8, dtype=_U64) * _U64(8)) & _U64(255)).astype(_I64)
+    return np.stack([data[:, k : k + 4] for k in range(4)], axis=1)
+
+
+def _four_sums(window: Array, reference: Array, addends: Array, masked: bool) -> Array:
+    bytes_of = _bytes(reference)[:, None, :]
+    distances = np.abs(_windows(window) - bytes_of)
+    if masked:
+        distances = np.where(bytes_of == 0, 0, distances)
+    shifts = np.arange(4, dtype=_U64) * _U64(16)
+    halves = (addends[:, None] >> shifts & _U64(0xFFFF)).astype(_I64) + distances.sum(axis=2)
+    return ((halves & 0xFFFF).astype(_U64) << shifts).sum(axis=1, dtype=_U64)
+
+
 INTEGER_64 = table(
     ("v_lshlrev_b64", "u64 u32 u64", lambda a, b: b << (a & 63).astype(_U64)),
     ("v_lshrrev_b64", "u64 u32 u64", lambda a, b: b >> (a & 63).astype(_U64)),
     ("v_ashrrev_i64", "i64 u32 i64", lambda a, b: b >> (a & 63).astype(_I64)),
+    ("v_qsad_pk_u16_u8", "u64 u64 u32 u64", lambda a, b, c: _four_sums(a, b, c, False)),
+    ("v_mqsad_pk_u16_u8", "u64 u64 u32 u64", lambda a, b, c: _four_sums(a, b, c, True)),
 )
 
 # With the clamp bit: the exact result, saturated.
