@@ -22,7 +22,7 @@ constexpr int kKeyBytes = kHeadSize * kElementBytes;  // of K or V of one key
 
 // Accumulators beyond 64 registers a lane leave no room for query fragments nor for V, and loads go out later.
 constexpr bool kManySums = kRowTiles * kDimBlocks > 8;
-constexpr bool kQueryInRegisters = !kManySums;
+constexpr int kQueryBlocks = kManySums ? 0 : smaller(kDimBlocks, 7 / kRowTiles);
 constexpr bool kValuesInLds = RDNA_V_IN_LDS != 0 || kManySums;
 constexpr bool kPrefetchValues = RDNA_PREFETCH != 0 && !kValuesInLds;
 

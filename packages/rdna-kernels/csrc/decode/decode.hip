@@ -53,8 +53,9 @@ struct Wave {
 
 // One tile: scores, weights, sums. The next tile's loads go out as soon as this one's registers are free.
 template <bool kFolded>
-RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &range, Wave &wave, int tile, Buffer next,
-                             float residual_factor, ScoreExchange &exchange) {
+RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &range, Wave &wave, uint32_t tile, bool first,
+                             Buffer next, float residual_factor, ScoreExchange &exchange) {
+  wait_for_loads_before<kValueLoads>();
   wave.keys.stage();
   if constexpr (!kManySums) wave.keys.load(next, wave.offsets);
   pin_order();
@@ -62,24 +63,28 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) scores[i] = repeated(wave.states[i].bias);
   wave.keys.multiply(wave.query, scores);
-  if constexpr (kValuesInLds) wave.values.stage();
+  if constexpr (kValuesInLds) {
+    wait_for_loads_before<kManySums ? 0 : kKeyLoads>();
+    wave.values.stage();
+  }
   if constexpr (kManySums) wave.keys.load(next, wave.offsets);
   if constexpr (kValuesInLds && !kManySums) wave.values.load(next, wave.offsets);
   pin_order();
   if constexpr (kHeadDimSplit > 1) exchange.add(scores);
 
-  const bool inner = (uint32_t)(tile - range.first_inner) < (uint32_t)range.inner_tiles;
+  const bool inner = tile - range.first_inner < range.inner_tiles;
   const float scale = arguments.scale_log2;
   Weights weights[kRowTiles];
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
     Accumulator parts = scores[i] * scale;
     if (!inner) mask(parts, wave.states[i], tile * kTileKeys, arguments.window);
-    keep_below_ceiling(scores[i], parts, wave.states[i], scale, wave.sums[i]);
+    keep_below_ceiling(scores[i], parts, wave.states[i], scale, first, wave.sums[i]);
     exponentiate(parts, wave.states[i]);
     weights[i] = split<kFolded>(parts, residual_factor);
   }
 
+  if constexpr (!kValuesInLds) wait_for_loads_before<kKeyLoads>();
   if constexpr (kPrefetchValues) {
     wave.values.pair();
     wave.values.load(next, wave.offsets);
@@ -107,9 +112,9 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
 // All tiles of a wave, and the meeting of the waves.
 template <bool kFolded>
 RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, const KeyRange &range,
-                        const Results &results, Lds lds, int thread, int wave_number) {
+                        const Results &results, Lds lds, uint32_t thread, int wave_number) {
   const int first_dim = wave_number % kHeadDimSplit * kWaveDims;
-  const int column = kFolded ? lane() % 8 : lane() % 16;
+  const int column = lane() % (kFolded ? 8 : 16);
   const uint32_t token_bytes = arguments.kv_stride_token * kElementBytes;
   const Lds tile_memory = lds + kTilesAt + wave_number * kTileBytes;
   const WaveTiles tiles = find_tiles(range, place.segment, wave_number / kHeadDimSplit);
@@ -122,10 +127,10 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
     Row row = find_row(arguments, place, smaller(i * 16 + column, place.rows - 1));
     wave.states[i].position = range.length - arguments.max_query_len + row.token;
   }
-  if (tiles.count > 0) {
+  if (tiles.first < tiles.end) {
     Pages pages(arguments, place, range, tiles);
     ScoreExchange exchange(lds + kScoresAt, wave_number);
-    const uint32_t before = larger(range.first_key - tiles.first * kTileKeys, 0) * token_bytes;
+    const uint32_t before = larger((int)(range.first_key - tiles.first * kTileKeys), 0) * token_bytes;
     const Buffer first = buffer(pages.start(0) + before, pages.bytes(0) - before);
     wave.offsets.move(-before);
     wave.keys.load(first, wave.offsets);
@@ -134,21 +139,21 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
     wave.offsets.move(before);
     wave.query.load(place, lds, column, first_dim);
 
-    int tile = tiles.first, left = tiles.count, next = 1;
+    uint32_t tile = tiles.first;
+    int next = 1;
     do {
       if (next == kWaveSize) {
         pages.turn();
         next = 0;
       }
-      int count = smaller(left, kWaveSize - next);
-      left -= count;
+      const uint32_t stop = smaller(tiles.end, tile + (kWaveSize - next) * tiles.step);
       do {
         Buffer following = buffer(pages.start(next), pages.bytes(next));
-        attend_tile<kFolded>(arguments, range, wave, tile, following, residual_factor, exchange);
+        attend_tile<kFolded>(arguments, range, wave, tile, tile == tiles.first, following, residual_factor, exchange);
         tile += tiles.step;
         ++next;
-      } while (--count > 0);
-    } while (left > 0);
+      } while (tile < stop);
+    } while (tile < tiles.end);
   }
   lds_barrier();
   merge_waves<kFolded>(wave.sums, wave.states, lds, place, results, arguments.scale_log2, range.segments > 1, thread,
@@ -162,7 +167,7 @@ extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(rdna::kThreads,
   using namespace rdna;
   __shared__ __attribute__((aligned(16))) char memory[kLdsBytes];
   const Lds lds = (Lds)memory;
-  const int thread = thread_in_workgroup();
+  const uint32_t thread = thread_in_workgroup();
   const int wave = uniform(thread / kWaveSize);
 
   const Place place = find_place(arguments);

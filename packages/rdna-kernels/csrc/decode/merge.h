@@ -31,41 +31,39 @@ struct Piece {
 
 // Where a row's output goes, and where its partial results stand between workgroups.
 class Results {
-  static constexpr int kPieces = kHeadSize / 8;  // of a row
+  static constexpr uint32_t kPieces = kHeadSize / 8;  // of a row
+  static constexpr int kAtOnce = 4;                   // segments whose partial results are loaded together
 
  public:
-  RDNA_INLINE Results(const DecodeArguments &arguments, const Place &place) : arguments_(arguments), place_(place) {
-    group_ = (int64_t)place.sequence * arguments.num_kv_heads + place.kv_head;
-    group_ = group_ * arguments.row_groups + place.row_group;
-  }
+  RDNA_INLINE Results(const DecodeArguments &arguments, const Place &place) : arguments_(arguments), place_(place) {}
 
   RDNA_INLINE void put_output(int row, int dim, const Piece &piece) const {
     Row at = find_row(arguments_, place_, row);
     int64_t token = (int64_t)place_.sequence * arguments_.max_query_len + at.token;
     int64_t head = place_.kv_head * arguments_.gqa + at.head;
     int64_t offset = token * arguments_.out_stride_token + head * arguments_.out_stride_head + dim;
-    float inverse = piece.sum > 0.0f ? reciprocal(piece.sum) : 0.0f;
-    float8 v = piece.values * inverse;
+    float8 v = piece.values * (piece.sum > 0.0f ? reciprocal(piece.sum) : 0.0f);
     word4 rounded = {Element::round(v[0], v[1]), Element::round(v[2], v[3]), Element::round(v[4], v[5]),
                      Element::round(v[6], v[7])};
     store(address(arguments_.out) + offset * kElementBytes, 0, rounded);
   }
 
   RDNA_INLINE void put_partial(int row, int dim, const Piece &piece, float reference) const {
-    int64_t slot = this->slot(place_.segment, row);
-    uint64_t at = address(arguments_.partial_acc) + (slot * kHeadSize + dim) * sizeof(float);
-    store(at, 0, piece.values.lo);
-    store(at, 16, piece.values.hi);
+    int64_t slot = first_slot(place_.segment);
+    uint64_t sums = address(arguments_.partial_acc) + slot * kHeadSize * 4;
+    uint32_t offset = (row * kHeadSize + dim) * 4;
+    store(sums, offset, piece.values.lo);
+    store(sums, offset + 16, piece.values.hi);
     if (dim == 0) {
-      store(address(arguments_.partial_max) + slot * sizeof(float), 0, reference);
-      store(address(arguments_.partial_sum) + slot * sizeof(float), 0, piece.sum);
+      store(address(arguments_.partial_max) + slot * 4, row * 4, reference);
+      store(address(arguments_.partial_sum) + slot * 4, row * 4, piece.sum);
     }
   }
 
   // The last workgroup to arrive merges what all have put; no one waits for it.
-  RDNA_INLINE void merge_partials(int segments, Lds flag, int thread) const {
+  RDNA_INLINE void merge_partials(int segments, Lds flag, uint32_t thread) const {
     opaque(thread);
-    Global<int> counter = (Global<int>)(arguments_.counters + group_ * 4);
+    Global<int> counter = (Global<int>)(arguments_.counters + group() * 4);
     release_to_device();
     barrier();
     if (thread == 0) lds_store(flag, count_arrival(counter));
@@ -73,40 +71,60 @@ class Results {
     if (uniform(lds_load<int>(flag)) != segments - 1) return;
     acquire_from_device();
     if (thread == 0) reset_counter(counter);
-    for (int index = thread; index < place_.rows * kPieces; index += kThreads) {
-      int row = index / kPieces, dim = index % kPieces * 8;
-      Share highest = get_share(0, row);
-      for (int segment = 1; segment < segments; ++segment) {
-        highest = highest.or_higher(get_share(segment, row), arguments_.scale_log2);
-      }
-      Piece piece;
-      for (int segment = 0; segment < segments; ++segment) {
-        uint64_t at = address(arguments_.partial_acc) + (slot(segment, row) * kHeadSize + dim) * sizeof(float);
-        float8 values = joined(load<float4>(at, 0), load<float4>(at, 16));
-        piece.add(values, get_share(segment, row), highest.reference, arguments_.scale_log2);
-      }
-      put_output(row, dim, piece);
+    for (uint32_t index = thread; index < place_.rows * kPieces; index += kThreads) {
+      merge_piece(segments, index / kPieces, index % kPieces * 8);
     }
   }
 
  private:
-  RDNA_INLINE int64_t slot(int segment, int row) const {
-    return (group_ * arguments_.max_segments + segment) * kRows + row;
+  // Loads of several segments go out together, for each round trip is a large part of a short launch.
+  RDNA_INLINE void merge_piece(int segments, int row, int dim) const {
+    const float scale = arguments_.scale_log2;
+    Share highest = {0.0f, 0.0f};
+    Piece piece;
+    for (int first = 0; first < segments; first += kAtOnce) {
+      Share shares[kAtOnce];
+      float8 values[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        int64_t slot = first_slot(smaller(first + i, segments - 1));
+        uint64_t sums = address(arguments_.partial_acc) + slot * kHeadSize * 4;
+        uint32_t offset = (row * kHeadSize + dim) * 4;
+        shares[i].reference = load<float>(address(arguments_.partial_max) + slot * 4, row * 4);
+        shares[i].sum = load<float>(address(arguments_.partial_sum) + slot * 4, row * 4);
+        values[i] = joined(load<float4>(sums, offset), load<float4>(sums, offset + 16));
+      }
+      Share before = highest;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (first + i >= segments) shares[i].sum = 0.0f;
+        highest = highest.or_higher(shares[i], scale);
+      }
+      float8 kept = piece.values;
+      Share kept_share = {before.reference, piece.sum};
+      piece = {};
+      piece.add(kept, kept_share, highest.reference, scale);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) piece.add(values[i], shares[i], highest.reference, scale);
+    }
+    put_output(row, dim, piece);
   }
 
-  RDNA_INLINE Share get_share(int segment, int row) const {
-    uint64_t at = slot(segment, row) * sizeof(float);
-    return {load<float>(address(arguments_.partial_max) + at, 0), load<float>(address(arguments_.partial_sum) + at, 0)};
+  // Of (sequence, kv head, row group).
+  RDNA_INLINE int64_t group() const {
+    int64_t head = (int64_t)place_.sequence * arguments_.num_kv_heads + place_.kv_head;
+    return head * arguments_.row_groups + place_.row_group;
   }
+
+  RDNA_INLINE int64_t first_slot(int segment) const { return (group() * arguments_.max_segments + segment) * kRows; }
 
   const DecodeArguments &arguments_;
   const Place &place_;
-  int64_t group_;
 };
 
 // In LDS a row of the merge holds kMergeDims dimensions as the accumulators have them: contiguous where V went through
 // LDS, else (V's lanes keep the dimensions that they loaded) 8 / kMergePasses of them kDimBlocks apart.
-RDNA_INLINE void put_accumulators(const Accumulator (&sums)[kDimBlocks], int pass, Lds row, int half) {
+RDNA_INLINE void put_accumulators(const Accumulator (&sums)[kDimBlocks], int pass, Lds row, uint32_t half) {
   constexpr int blocks = kDimBlocks / kMergePasses, elements = 8 / kMergePasses;
   if constexpr (kValuesInLds) {
 #pragma unroll
@@ -127,14 +145,14 @@ RDNA_INLINE void put_accumulators(const Accumulator (&sums)[kDimBlocks], int pas
   }
 }
 
-RDNA_INLINE float8 get_dims(Lds row, int dim) {
+RDNA_INLINE float8 get_dims(Lds row, uint32_t dim) {
   if constexpr (kValuesInLds) return joined(lds_load<float4>(row + dim * 4), lds_load<float4>(row + dim * 4 + 16));
   constexpr int elements = 8 / kMergePasses;
   row += dim / kWaveDims * kWaveDims * 4;
   float8 values;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    int lane_row = dim % kWaveDims / kDimBlocks + i / kDimBlocks;
+    uint32_t lane_row = dim % kWaveDims / kDimBlocks + i / kDimBlocks;
     values[i] = lds_load<float>(row + ((i % kDimBlocks * 2 + lane_row % 2) * elements + lane_row / 2) * 4);
   }
   return values;
@@ -144,11 +162,11 @@ RDNA_INLINE float8 get_dims(Lds row, int dim) {
 // row. Padding rows are not read. kFolded: columns 8-15 hold what the residuals gave to the rows of columns 0-7.
 template <bool kFolded>
 RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], const RowState (&states)[kRowTiles],
-                             Lds lds, const Place &place, const Results &results, float scale_log2, bool split, int thread, int wave) {
-  int place_in_wave = lane();
+                             Lds lds, const Place &place, const Results &results, float scale_log2, bool split, uint32_t thread, int wave) {
+  uint32_t place_in_wave = lane();
   opaque(thread);  // what follows from these two is made here, not before the loop: no register is kept for it
   opaque(place_in_wave);
-  const int half = place_in_wave / 16, column = place_in_wave % 16;
+  const uint32_t half = place_in_wave / 16, column = place_in_wave % 16;
   const int tile_wave = wave / kHeadDimSplit, dim_wave = wave % kHeadDimSplit;
   const Lds shares = lds + kSharesAt;
 #pragma unroll
@@ -160,10 +178,10 @@ RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], c
       lds_barrier();
       put_accumulators(sums[tile], pass, lds + (tile_wave * 16 + column) * kMergePitch + dim_wave * kWaveDims * 4, half);
       lds_barrier();
-      constexpr int pieces = kMergeDims / 8;
-      const int count = smaller(place.rows - tile * 16, 16) * pieces;
-      for (int index = thread; index < count; index += kThreads) {
-        int row = index / pieces, dim = index % pieces * 8;
+      constexpr uint32_t pieces = kMergeDims / 8;
+      const uint32_t count = smaller(larger(place.rows - tile * 16, 0), 16) * pieces;
+      for (uint32_t index = thread; index < count; index += kThreads) {
+        uint32_t row = index / pieces, dim = index % pieces * 8;
         Share of[kTileWaves], highest = {0.0f, 0.0f};
 #pragma unroll
         for (int i = 0; i < kTileWaves; ++i) {

@@ -27,6 +27,12 @@ class Offsets {
   RDNA_INLINE uint32_t key(int load) const { return keys_[load]; }
   RDNA_INLINE uint32_t value(int load) const { return kShared ? keys_[load] : values_[load]; }
 
+  // For V, an immediate is added. To be called in the loop: else the sums are made before it, and take registers.
+  RDNA_INLINE void keep_apart() {
+#pragma unroll
+    for (int i = 0; i < kValueLoads; ++i) opaque(kShared ? keys_[i] : values_[i]);
+  }
+
   // Moved back by some keys, the rows of keys before them wrap around to offsets that no buffer reaches.
   RDNA_INLINE void move(uint32_t bytes) {
 #pragma unroll

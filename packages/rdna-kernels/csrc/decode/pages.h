@@ -13,7 +13,7 @@ class Pages {
  public:
   RDNA_INLINE Pages(const DecodeArguments &arguments, const Place &place, const KeyRange &range, WaveTiles tiles)
       : tiles_(tiles), length_(range.length), last_tile_(range.end_tile - 1) {
-    page_tiles_ = arguments.page_size / kTileKeys;
+    page_tiles_ = (uint32_t)arguments.page_size / kTileKeys;
     table_ = address(arguments.block_table + place.sequence * arguments.block_table_stride);
     head_ = address(arguments.kv_cache) + place.kv_head * arguments.kv_stride_head * kElementBytes;
     page_bytes_ = arguments.kv_stride_block * kElementBytes;
@@ -27,11 +27,10 @@ class Pages {
     uint64_t at = head_ + page_number_ * page_bytes_ + place_in_page_ * (token_bytes_ * kTileKeys);
     low_ = (uint32_t)at;
     high_ = (uint32_t)(at >> 32);
-    int rows = smaller(length_ - (tiles_.first + lane() * tiles_.step) * kTileKeys, kTileKeys);
+    int rows = smaller(length_ - (int)((tiles_.first + lane() * tiles_.step) * kTileKeys), kTileKeys);
     bytes_ = rows > 0 ? (rows - 1) * (uint32_t)token_bytes_ + 2 * kKeyBytes : 0;
     tiles_.first += kWaveSize * tiles_.step;
-    tiles_.count -= kWaveSize;
-    if (tiles_.count > 0) look_up();
+    if (tiles_.first < tiles_.end) look_up();
   }
 
   // Address and size of one of the present tiles, as far as the sequence has keys there; past its end: empty.
@@ -43,14 +42,15 @@ class Pages {
  private:
   // Entries past the sequence's last page may not exist: there, the last one is looked up again.
   RDNA_INLINE void look_up() {
-    int tile = smaller(tiles_.first + lane() * tiles_.step, last_tile_);
-    uint32_t page = (uint32_t)tile / (uint32_t)page_tiles_;
+    uint32_t tile = smaller(tiles_.first + lane() * tiles_.step, last_tile_);
+    uint32_t page = tile / page_tiles_;
     place_in_page_ = tile - page * page_tiles_;
     page_number_ = load<uint32_t>(table_, page * sizeof(int));
   }
 
   WaveTiles tiles_;  // first: of the tiles that turn() is about to bring
-  int length_, last_tile_, page_tiles_;
+  int length_;
+  uint32_t last_tile_, page_tiles_;
   uint64_t table_, head_, page_bytes_, token_bytes_;
   uint32_t page_number_, place_in_page_;
   uint32_t low_, high_, bytes_;  // of the present tiles, one a lane

@@ -11,17 +11,17 @@ namespace rdna {
 
 // The workgroup's query rows on their way to LDS, 16 bytes a thread and step.
 class QueryLoads {
-  static constexpr int kPieces = kKeyBytes / 16;  // of a row
+  static constexpr uint32_t kPieces = kKeyBytes / 16;  // of a row
   static constexpr int kSteps = (kRows * kPieces + kThreads - 1) / kThreads;
 
  public:
-  RDNA_INLINE QueryLoads(const DecodeArguments &arguments, const Place &place, int thread) {
+  RDNA_INLINE QueryLoads(const DecodeArguments &arguments, const Place &place, uint32_t thread) {
     uint64_t base = address(arguments.q) + (place.sequence * arguments.max_query_len * arguments.q_stride_token +
                                             place.kv_head * arguments.gqa * arguments.q_stride_head) *
                                                kElementBytes;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      int piece = thread + step * kThreads;
+      uint32_t piece = thread + step * kThreads;
       if (piece < place.rows * kPieces) {
         Row row = find_row(arguments, place, piece / kPieces);
         int64_t at = row.token * arguments.q_stride_token + row.head * arguments.q_stride_head;
@@ -30,10 +30,10 @@ class QueryLoads {
     }
   }
 
-  RDNA_INLINE void store(const Place &place, Lds query, int thread) const {
+  RDNA_INLINE void store(const Place &place, Lds query, uint32_t thread) const {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      int piece = thread + step * kThreads;
+      uint32_t piece = thread + step * kThreads;
       if (piece < place.rows * kPieces) {
         lds_store(query + piece / kPieces * kQueryPitch + piece % kPieces * 16, pieces_[step]);
       }
@@ -52,16 +52,13 @@ class Query {
     for (int tile = 0; tile < kRowTiles; ++tile) {
       int row = smaller(tile * 16 + column, place.rows - 1);
       rows_[tile] = query + row * kQueryPitch + first_dim * kElementBytes;
-      if constexpr (kQueryInRegisters) {
 #pragma unroll
-        for (int block = 0; block < kDimBlocks; ++block) fragments_[tile][block] = read(tile, block);
-      }
+      for (int block = 0; block < kQueryBlocks; ++block) fragments_[tile][block] = read(tile, block);
     }
   }
 
   RDNA_INLINE Fragment operator()(int tile, int block) const {
-    if constexpr (kQueryInRegisters) return fragments_[tile][block];
-    return read(tile, block);
+    return block < kQueryBlocks ? fragments_[tile][block] : read(tile, block);
   }
 
  private:
@@ -70,7 +67,7 @@ class Query {
   }
 
   Lds rows_[kRowTiles];
-  Fragment fragments_[kRowTiles][kDimBlocks];
+  Fragment fragments_[kRowTiles][larger(kQueryBlocks, 1)];
 };
 
 }  // namespace rdna

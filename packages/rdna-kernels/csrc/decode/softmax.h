@@ -31,9 +31,10 @@ RDNA_INLINE void mask(Accumulator &weights, const RowState &row, int first_key, 
   for (int j = 0; j < 8; ++j) weights[j] = key + 2 * j < seen ? weights[j] : -kInfinity;
 }
 
-// Moves the reference to the largest score where a weight has passed the ceiling; what was made before follows.
+// Moves the reference to the largest score where a weight has passed the ceiling; what was made before follows, unless
+// this is the first tile.
 RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weights, RowState &row, float scale_log2,
-                                    Accumulator (&sums)[kDimBlocks]) {
+                                    bool first, Accumulator (&sums)[kDimBlocks]) {
   float top = maximum(maximum(weights[0], weights[1]), weights[2]);
   top = maximum(maximum(top, weights[3]), weights[4]);
   top = maximum(maximum(top, weights[5]), weights[6]);
@@ -50,6 +51,7 @@ RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weig
   row.sum *= factor;
 #pragma unroll
   for (int j = 0; j < 8; ++j) weights[j] = weights[j] == -kInfinity ? -kInfinity : (scores[j] - move) * scale_log2;
+  if (first) return;
 #pragma unroll
   for (int block = 0; block < kDimBlocks; ++block) sums[block] *= factor;
 }

@@ -15,9 +15,9 @@ class Values {
 
  public:
   RDNA_INLINE explicit Values(Lds tile) {
-    int half = lane() / 16, column = lane() % 16;
+    uint32_t half = lane() / 16, column = lane() % 16;
     // Row r = 2j + h of a fragment is dimension 8h + j of its block.
-    int dim = 8 * half + column / 2;
+    uint32_t dim = 8 * half + column / 2;
     written_ = tile + half * 256 + column * 16;
     own_ = tile + dim % kDimBlocks * kValuePitch + dim / kDimBlocks * 16 + half * 256;
     other_ = tile + dim % kDimBlocks * kValuePitch + dim / kDimBlocks * 16 + (1 - half) * 256;
@@ -26,7 +26,8 @@ class Values {
     opaque(other_);
   }
 
-  RDNA_INLINE void load(Buffer tile, const Offsets &offsets) {
+  RDNA_INLINE void load(Buffer tile, Offsets &offsets) {
+    offsets.keep_apart();
 #pragma unroll
     for (int i = 0; i < kValueLoads; ++i) rows_[i] = rdna::load<Piece>(tile, offsets.value(i), kKeyBytes);
   }

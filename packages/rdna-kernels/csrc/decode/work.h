@@ -43,11 +43,11 @@ RDNA_INLINE Row find_row(const DecodeArguments &arguments, const Place &place, i
 
 // The keys of a sequence that any row sees, as tiles of 16; the last may be partly filled.
 struct KeyRange {
-  int length;                        // keys of the sequence
-  int first_key;                     // seen by its first query token
-  int first_tile, end_tile;          // tiles with a key that is seen
-  int first_inner, inner_tiles;      // tiles that every row sees in full need no mask
-  int segments;                      // workgroups that share them
+  int length;                              // keys of the sequence
+  uint32_t first_key;                      // seen by its first query token
+  uint32_t first_tile, end_tile;           // tiles with a key that is seen
+  uint32_t first_inner, inner_tiles;       // tiles that every row sees in full: they need no mask
+  int segments;                            // workgroups that share them
 };
 
 RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, int length) {
@@ -55,29 +55,30 @@ RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, int length) {
   keys.length = length;
   keys.first_key = arguments.window ? larger(length - arguments.max_query_len - arguments.window + 1, 0) : 0;
   keys.first_tile = keys.first_key / kTileKeys;
-  keys.end_tile = (length + kTileKeys - 1) / kTileKeys;
-  int last_start = arguments.window ? larger(length - arguments.window, 0) : 0;
+  keys.end_tile = ((uint32_t)length + kTileKeys - 1) / kTileKeys;
+  uint32_t last_start = arguments.window ? larger(length - arguments.window, 0) : 0;
+  uint32_t first_end = larger(length - arguments.max_query_len + 1, 0);
   keys.first_inner = (last_start + kTileKeys - 1) / kTileKeys;
-  keys.inner_tiles = larger(larger(length - arguments.max_query_len + 1, 0) / kTileKeys - keys.first_inner, 0);
+  keys.inner_tiles = larger((int)(first_end / kTileKeys - keys.first_inner), 0);
 
-  constexpr int block_keys = kTileKeys * kTileWaves;
-  int blocks = (length + block_keys - 1) / block_keys - keys.first_key / block_keys;
-  keys.segments = larger(smaller(blocks / arguments.min_segment_blocks, arguments.max_segments), 1);
+  constexpr uint32_t block_keys = kTileKeys * kTileWaves;
+  int blocks = ((uint32_t)length + block_keys - 1) / block_keys - keys.first_key / block_keys;
+  int wanted = uniform(small_quotient(blocks, reciprocal((float)arguments.min_segment_blocks)));
+  keys.segments = larger(smaller(wanted, arguments.max_segments), 1);
   return keys;
 }
 
-// The tiles of one wave: first, first + step, ... below the range's end.
+// The tiles of one wave: first, first + step, ... below end.
 struct WaveTiles {
-  int first, step, count;
+  uint32_t first, step, end;
 };
 
 RDNA_INLINE WaveTiles find_tiles(const KeyRange &keys, int segment, int tile_wave) {
   WaveTiles tiles;
   tiles.first = keys.first_tile + segment * kTileWaves + tile_wave;
   tiles.step = keys.segments * kTileWaves;
-  // Waves that share tiles meet in each one: all take as many as the first wave, if need be past the end.
-  int left = keys.end_tile - tiles.first + (kHeadDimSplit > 1 ? tile_wave : 0);
-  tiles.count = left > 0 ? (left + tiles.step - 1) / tiles.step : 0;
+  // Waves that share tiles meet in each one: all take as many as the first wave, if need be past the sequence's end.
+  tiles.end = keys.end_tile + (kHeadDimSplit > 1 ? tile_wave : 0);
   return tiles;
 }
 

@@ -12,11 +12,10 @@ RDNA_INLINE Buffer buffer(uint64_t base, uint32_t bytes) {
   return __builtin_amdgcn_make_buffer_rsrc((void *)base, 0, bytes, 0x31004000);
 }
 
-// The uniform part of the offset takes a scalar register: added to the lane's, it would take another vector register.
 template <class T>
-RDNA_INLINE T load(Buffer from, uint32_t offset, int uniform_offset = 0) {
-  if constexpr (sizeof(T) == 8) return bits<T>(__builtin_amdgcn_raw_buffer_load_b64(from, offset, uniform_offset, 0));
-  if constexpr (sizeof(T) == 16) return bits<T>(__builtin_amdgcn_raw_buffer_load_b128(from, offset, uniform_offset, 0));
+RDNA_INLINE T load(Buffer from, uint32_t offset, int immediate = 0) {
+  if constexpr (sizeof(T) == 8) return bits<T>(__builtin_amdgcn_raw_buffer_load_b64(from, offset + immediate, 0, 0));
+  if constexpr (sizeof(T) == 16) return bits<T>(__builtin_amdgcn_raw_buffer_load_b128(from, offset + immediate, 0, 0));
 }
 
 }  // namespace rdna

@@ -28,7 +28,7 @@ RDNA_INLINE To bits(From from) {
   return __builtin_bit_cast(To, from);
 }
 
-RDNA_INLINE int thread_in_workgroup() { return __builtin_amdgcn_workitem_id_x(); }
+RDNA_INLINE uint32_t thread_in_workgroup() { return __builtin_amdgcn_workitem_id_x(); }
 
 // Puts a value that is the same in all lanes into a scalar register.
 RDNA_INLINE int uniform(int value) { return __builtin_amdgcn_readfirstlane(value); }

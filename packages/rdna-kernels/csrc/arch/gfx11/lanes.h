@@ -6,7 +6,7 @@
 namespace rdna {
 
 // 0..31.
-RDNA_INLINE int lane() { return __builtin_amdgcn_mbcnt_lo(~0u, 0); }
+RDNA_INLINE uint32_t lane() { return __builtin_amdgcn_mbcnt_lo(~0u, 0); }
 
 // The value of the lane in the same place of the other half: lane l gets that of lane l ^ 16.
 RDNA_INLINE uint32_t other_half(uint32_t value) {
