@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import pytest
@@ -181,3 +182,12 @@ def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="3 bytes"):
         disassemble("gfx1151", b"abc")
     assert disassemble("gfx1151", b"") == []
+
+
+@pytest.mark.parametrize("target", ["gfx1151", "gfx1100"])
+def test_any_words_are_listed_completely(target: str) -> None:
+    words = random.Random(target).randbytes(4 * 50_000)
+    listing = disassemble(target, words)
+    assert sum(one.size for one in listing) == len(words)
+    assert all(one.size in (4, 8, 12) for one in listing)
+    assert 20_000 < sum(one.mnemonic != "" for one in listing)

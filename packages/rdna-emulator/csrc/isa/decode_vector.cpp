@@ -7,7 +7,7 @@ namespace {
 
 bool is_half(OperandType type) {
   using enum OperandType;
-  return type == b16 || type == f16 || type == bf16;
+  return type == b16 || type == b16_sign || type == f16 || type == bf16;
 }
 
 // The short encodings have 7 bits for the register of a 16-bit operand; bit 7 chooses its half.

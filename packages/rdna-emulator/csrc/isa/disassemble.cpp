@@ -37,7 +37,8 @@ std::string bit_list(u32 bits, int count) {
 }
 
 bool is_half(OperandType type) {
-  return type == OperandType::b16 || type == OperandType::f16 || type == OperandType::bf16;
+  using enum OperandType;
+  return type == b16 || type == b16_sign || type == f16 || type == bf16;
 }
 
 // The source that is always a literal, -1 where none is.

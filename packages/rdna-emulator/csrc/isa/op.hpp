@@ -25,6 +25,7 @@ enum class OperandType : u8 {
   none,
   b8, b16, b32, b64, i64, b96, b128, b256, b512,  // bits and integers; a literal of b64 is zero-extended, of i64 sign-extended
   f16, bf16, f32, f64,
+  b16_sign,                                        // 16 bits; negation and absolute value apply to the highest
   b8_hi, b16_hi, f16_hi,                           // in the high half of a register
   pk_b16, pk_f16, pk_bf16,                         // two halves
   x8_f32, x8_f16, x8_bf16, x8_b32,                 // eight registers of a matrix; a constant is one repeated register

@@ -21,6 +21,7 @@ constexpr Traits traits(OperandType type) {
     case none: return {0, 0, false, false, Constants::integer};
     case b8: return {1, 1, false, false, Constants::single};
     case b16: return {1, 2, false, false, Constants::single};
+    case b16_sign: return {1, 2, false, true, Constants::single};
     case b64: case i64: return {2, 4, false, false, Constants::whole};
     case b96: return {3, 4, false, false, Constants::single};
     case b128: return {4, 4, false, false, Constants::single};
