@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import runpy
 import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from fake_catalogue import entry
+from fake_catalogue import write_catalogue
 from rdna_kernels import Catalogue
 from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
 from rdna_registry import Build
@@ -42,9 +41,7 @@ def compile_build(build: Build, target: str, sources: Path, folder: Path) -> Cat
     assert spec is not None
     assert spec.submodule_search_locations
     (ziglang,) = map(Path, spec.submodule_search_locations)
-    objects = folder / target
-    objects.mkdir()
-    relocatable, linked = objects / f"{build.name}.o", objects / f"{build.name}.hsaco"
+    relocatable, linked = folder / f"{build.name}.o", folder / f"{build.name}.hsaco"
     compiler = [
         str(ziglang / "zig"), "clang", "-nostdlibinc", "-resource-dir", str(ziglang / "lib"), "-x", "hip",
         "--cuda-device-only", "-nogpulib", "-nogpuinc", "-fuse-cuid=none", "-std=c++20", "-O3", "-c", "-emit-llvm",
@@ -55,6 +52,4 @@ def compile_build(build: Build, target: str, sources: Path, folder: Path) -> Cat
     subprocess.run([*compiler, *definitions, *folders, "-o", str(relocatable), str(sources / build.source)], check=True)
     linker = [str(ziglang / "zig"), "ld.lld", "-shared", "--no-undefined", "--build-id=none"]
     subprocess.run([*linker, str(relocatable), "-o", str(linked)], check=True)
-    manifest = {"compiler": "test", "builds": [entry(build.name, target)]}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return Catalogue(folder)
+    return write_catalogue(folder / "built", target, {build.name: linked.read_bytes()})

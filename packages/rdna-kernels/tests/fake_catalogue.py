@@ -1,8 +1,9 @@
-"""A catalogue that has every build of the registry and no machine code in any."""
+"""Catalogues written by tests: of any bytes, or of every build of the registry with no machine code in any."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,16 @@ def entry(name: str, target: str, **changes: Any) -> dict[str, Any]:
     return {"name": name, "operation": "decode", "configuration": {}, "target": target, **RESOURCES, **changes}
 
 
-def fake_catalogue(folder: Path, target: str = "gfx1151") -> Catalogue:
-    """Write the catalogue into a folder; each object is its own name's bytes."""
+def write_catalogue(folder: Path, target: str, codes: Mapping[str, bytes]) -> Catalogue:
+    """A catalogue of these code objects, by build name, written into a folder."""
     (folder / target).mkdir(parents=True)
-    entries = []
-    for build in builds(target):
-        entries.append(entry(build.name, target))
-        (folder / target / f"{build.name}.hsaco").write_bytes(build.name.encode())
-    (folder / "manifest.json").write_text(json.dumps({"compiler": "none", "builds": entries}))
+    for name, code in codes.items():
+        (folder / target / f"{name}.hsaco").write_bytes(code)
+    manifest = {"compiler": "none", "builds": [entry(name, target) for name in codes]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     return Catalogue(folder)
+
+
+def fake_catalogue(folder: Path, target: str = "gfx1151") -> Catalogue:
+    """A catalogue of every build of the registry; each object is its own name's bytes."""
+    return write_catalogue(folder, target, {build.name: build.name.encode() for build in builds(target)})

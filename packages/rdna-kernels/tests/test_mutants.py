@@ -11,8 +11,6 @@ from rdna_kernels import EmulatedExecutor, Executor
 from rdna_registry import DEFAULT_TARGET
 from verdict import entry_of, fault_of, make
 
-WAITCNT, NOP = 0xBF89, 0xBF800000
-
 
 @pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
