@@ -12,21 +12,23 @@ constexpr int kRows = RDNA_ROWS;  // query rows of a workgroup, padded to 16
 constexpr int kWaves = RDNA_WAVES;
 constexpr int kHeadDimSplit = larger(RDNA_HEAD_DIM_SPLIT, 1);  // waves that share a key tile, by head dimensions
 constexpr int kThreads = kWaves * kWaveSize;
-constexpr int kTileKeys = 16;                        // keys that a wave takes at a time
-constexpr int kTileWaves = kWaves / kHeadDimSplit;   // tiles that a workgroup takes at a time
+constexpr int kTileKeys = 16;                         // keys that a wave takes at a time
+constexpr int kTileWaves = kWaves / kHeadDimSplit;    // tiles that a workgroup takes at a time
 constexpr int kWaveDims = kHeadSize / kHeadDimSplit;  // head dimensions of a wave
-constexpr int kDimBlocks = kWaveDims / 16;           // matrix instructions along them
+constexpr int kDimBlocks = kWaveDims / 16;            // matrix instructions along them
 constexpr int kRowTiles = kRows / 16;
 constexpr int kElementBytes = 2;
 constexpr int kKeyBytes = kHeadSize * kElementBytes;  // of K or V of one key
 
 // Accumulators beyond 64 registers a lane leave no room for query fragments nor for V, and loads go out later.
 constexpr bool kManySums = kRowTiles * kDimBlocks > 8;
-constexpr int kQueryBlocks = kManySums ? 0 : smaller(kDimBlocks, 7 / kRowTiles);
 constexpr bool kValuesInLds = RDNA_V_IN_LDS != 0 || kManySums;
 constexpr bool kPrefetchValues = RDNA_PREFETCH != 0 && !kValuesInLds;
 
-// Fragments that are read from LDS before the first one is needed: enough for its latency, few enough for the registers.
+// Query fragments that stay in registers, of a row tile's kDimBlocks; the others are read from LDS for each tile.
+constexpr int kQueryBlocks = kManySums ? 0 : smaller(kDimBlocks, 7 / kRowTiles);
+
+// Fragments that are read from LDS before the first is needed: enough for its latency, few enough for the registers.
 constexpr int kFragmentsAhead = kRowTiles * kDimBlocks < 8 ? 2 : 1;
 
 // A tile of K in LDS: 16 rows. A tile of V: for each dimension that one lane loads, both halves' keys of all lanes.

@@ -1,5 +1,5 @@
-// Decode attention: a few query tokens of each sequence against its paged KV cache. README.md beside arch/ explains the
-// steps; the arguments are described in decode_arguments.py.
+// Decode attention: a few query tokens of each sequence against its paged KV cache. csrc/README.md explains the steps,
+// decode_arguments.py the arguments.
 #include "decode/keys.h"
 #include "decode/merge.h"
 #include "decode/pages.h"
@@ -41,7 +41,7 @@ class ScoreExchange {
   int step_ = kWaves * kScoreBytes;
 };
 
-// A wave at work: what it has of the present tile, and what it has made of the tiles so far.
+// A wave at work: where it finds a tile, what it has of the present one, and what it has made of those so far.
 struct Wave {
   Offsets offsets;
   Keys keys;
@@ -53,8 +53,8 @@ struct Wave {
 
 // One tile: scores, weights, sums. The next tile's loads go out as soon as this one's registers are free.
 template <bool kFolded>
-RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &range, Wave &wave, uint32_t tile, bool first,
-                             Buffer next, float residual_factor, ScoreExchange &exchange) {
+RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &range, Wave &wave, uint32_t tile,
+                             bool first, Buffer next, float residual_factor, ScoreExchange &exchange) {
   wait_for_loads_before<kValueLoads>();
   wave.keys.stage();
   if constexpr (!kManySums) wave.keys.load(next, wave.offsets);
@@ -162,8 +162,9 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
 
 }  // namespace rdna
 
-extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(rdna::kThreads, rdna::kThreads))) void RDNA_KERNEL_NAME(
-    DecodeArguments arguments) {
+// The bound on the workgroup is exact: the default one of 1024 threads would leave a wave 192 registers a lane.
+extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(rdna::kThreads, rdna::kThreads)))
+void RDNA_KERNEL_NAME(DecodeArguments arguments) {
   using namespace rdna;
   __shared__ __attribute__((aligned(16))) char memory[kLdsBytes];
   const Lds lds = (Lds)memory;

@@ -7,8 +7,8 @@
 
 namespace rdna {
 
-// Two weights in 16 bits each. `high` holds them rounded; `with residual factor f` holds p + f * high: with f = -1 what
-// rounding left, with f = 0 the same as high.
+// Weights come in pairs, 16 bits each. `high` rounds them; `residual` rounds p + factor * high: what high left over
+// where the factor is -1, high itself where it is 0. `round` makes outputs: to nearest even.
 struct Fp16 {
   static RDNA_INLINE Accumulator multiply_add(Fragment a, Fragment b, Accumulator c) {
     return multiply_add_fp16(a, b, c);

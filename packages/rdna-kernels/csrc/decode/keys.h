@@ -45,8 +45,9 @@ class Keys {
       }
       pin_order();
     }
+    // Else the matrix instructions sink below the mask's branch while what they read stays above, and registers spill.
 #pragma unroll
-    for (int tile = 0; tile < kRowTiles; ++tile) opaque(scores[tile]);  // else they sink below the mask's branch, and spill
+    for (int tile = 0; tile < kRowTiles; ++tile) opaque(scores[tile]);
   }
 
  private:

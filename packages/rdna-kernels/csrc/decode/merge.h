@@ -162,7 +162,8 @@ RDNA_INLINE float8 get_dims(Lds row, uint32_t dim) {
 // row. Padding rows are not read. kFolded: columns 8-15 hold what the residuals gave to the rows of columns 0-7.
 template <bool kFolded>
 RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], const RowState (&states)[kRowTiles],
-                             Lds lds, const Place &place, const Results &results, float scale_log2, bool split, uint32_t thread, int wave) {
+                             Lds lds, const Place &place, const Results &results, float scale_log2, bool split,
+                             uint32_t thread, int wave) {
   uint32_t place_in_wave = lane();
   opaque(thread);  // what follows from these two is made here, not before the loop: no register is kept for it
   opaque(place_in_wave);
@@ -172,11 +173,14 @@ RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], c
 #pragma unroll
   for (int tile = 0; tile < kRowTiles; ++tile) {
     float sum = states[tile].sum + other_half(states[tile].sum);
-    if (half == 0 && dim_wave == 0) lds_store(shares + (tile_wave * kRows + tile * 16 + column) * 8, float2{states[tile].reference(), sum});
+    if (half == 0 && dim_wave == 0) {
+      lds_store(shares + (tile_wave * kRows + tile * 16 + column) * 8, float2{states[tile].reference(), sum});
+    }
 #pragma unroll
     for (int pass = 0; pass < kMergePasses; ++pass) {
       lds_barrier();
-      put_accumulators(sums[tile], pass, lds + (tile_wave * 16 + column) * kMergePitch + dim_wave * kWaveDims * 4, half);
+      Lds mine = lds + (tile_wave * 16 + column) * kMergePitch + dim_wave * kWaveDims * 4;
+      put_accumulators(sums[tile], pass, mine, half);
       lds_barrier();
       constexpr uint32_t pieces = kMergeDims / 8;
       const uint32_t count = smaller(larger(place.rows - tile * 16, 0), 16) * pieces;

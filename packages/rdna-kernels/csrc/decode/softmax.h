@@ -1,6 +1,6 @@
-// The online softmax of one query row a lane. Weights are exp2((score - reference) * scale); the reference starts at the
-// first tile's maximum and moves only when a score passes it by 2^8, which fp32 sums and 16-bit weights bear well. So
-// the accumulators are rescaled about once a wave, and most tiles need no maximum across lanes.
+// The online softmax of one query row a lane. Weights are exp2((score - reference) * scale_log2). The reference starts
+// at the first tile's maximum and moves only when a weight passes 2^8, which fp32 sums and 16-bit weights bear well: so
+// the accumulators are rescaled once or twice in a wave's life, and most tiles need no maximum across lanes.
 #pragma once
 
 #include "decode/element.h"

@@ -43,23 +43,23 @@ RDNA_INLINE Row find_row(const DecodeArguments &arguments, const Place &place, i
 
 // The keys of a sequence that any row sees, as tiles of 16; the last may be partly filled.
 struct KeyRange {
-  int length;                              // keys of the sequence
-  uint32_t first_key;                      // seen by its first query token
-  uint32_t first_tile, end_tile;           // tiles with a key that is seen
-  uint32_t first_inner, inner_tiles;       // tiles that every row sees in full: they need no mask
-  int segments;                            // workgroups that share them
+  int length;                         // keys of the sequence
+  uint32_t first_key;                 // seen by its first query token
+  uint32_t first_tile, end_tile;      // tiles with a key that is seen
+  uint32_t first_inner, inner_tiles;  // tiles that every row sees in full: they need no mask
+  int segments;                       // workgroups that share them
 };
 
 RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, int length) {
   KeyRange keys;
   keys.length = length;
-  keys.first_key = arguments.window ? larger(length - arguments.max_query_len - arguments.window + 1, 0) : 0;
+  const int first_end = larger(length - arguments.max_query_len + 1, 0);  // keys that the first query token may see
+  keys.first_key = arguments.window ? larger(first_end - arguments.window, 0) : 0;
   keys.first_tile = keys.first_key / kTileKeys;
   keys.end_tile = ((uint32_t)length + kTileKeys - 1) / kTileKeys;
   uint32_t last_start = arguments.window ? larger(length - arguments.window, 0) : 0;
-  uint32_t first_end = larger(length - arguments.max_query_len + 1, 0);
   keys.first_inner = (last_start + kTileKeys - 1) / kTileKeys;
-  keys.inner_tiles = larger((int)(first_end / kTileKeys - keys.first_inner), 0);
+  keys.inner_tiles = larger((int)((uint32_t)first_end / kTileKeys - keys.first_inner), 0);
 
   constexpr uint32_t block_keys = kTileKeys * kTileWaves;
   int blocks = ((uint32_t)length + block_keys - 1) / block_keys - keys.first_key / block_keys;

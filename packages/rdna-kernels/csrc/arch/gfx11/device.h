@@ -33,8 +33,8 @@ RDNA_INLINE uint32_t thread_in_workgroup() { return __builtin_amdgcn_workitem_id
 // Puts a value that is the same in all lanes into a scalar register.
 RDNA_INLINE int uniform(int value) { return __builtin_amdgcn_readfirstlane(value); }
 
-// Hides where a lane's value comes from: the compiler keeps it in a register instead of making it again at each use, and
-// moves no instruction that makes it past this point.
+// Hides where a lane's value comes from: from here on the compiler neither makes it again nor knows anything of it, and
+// what follows from it is not made before.
 template <class T>
 RDNA_INLINE void opaque(T &value) {
   asm volatile("" : "+v"(value));

@@ -13,8 +13,8 @@ template <class T>
 using Constant = __attribute__((address_space(4))) const T *;
 
 template <class T>
-RDNA_INLINE T load(uint64_t base, uint32_t offset, int immediate = 0) {
-  return *(Global<const T>)(base + offset + immediate);
+RDNA_INLINE T load(uint64_t base, uint32_t offset) {
+  return *(Global<const T>)(base + offset);
 }
 
 template <class T>
@@ -30,8 +30,8 @@ RDNA_INLINE T load_uniform(const T *base, int64_t index) {
 
 RDNA_INLINE uint64_t address(const void *pointer) { return (uint64_t)pointer; }
 
-// Waits until no more than so many of this wave's latest vector loads are on their way. The compiler waits by itself, load
-// by load, where their values are used; one wait for several costs fewer instructions.
+// Waits until no more than so many of this wave's latest vector loads are on their way. The compiler waits by itself,
+// load by load, where their values are used; one wait for several costs fewer instructions.
 template <int kNewer>
 RDNA_INLINE void wait_for_loads_before() {
   __builtin_amdgcn_s_waitcnt(kNewer << 10 | 0x3f7);
