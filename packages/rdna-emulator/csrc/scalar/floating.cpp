@@ -34,18 +34,29 @@ constexpr auto kAdd = [](float a, float b) { return a + b; };
 constexpr auto kSub = [](float a, float b) { return a - b; };
 constexpr auto kMul = [](float a, float b) { return a * b; };
 
-bool signalling(float value) { return std::isnan(value) && !(as_bits(value) & 0x00400000u); }
-float quieted(float value) { return as_float(as_bits(value) | 0x00400000u); }
-
-// A NaN loses against a number, a signalling one wins (MODE.IEEE), and -0 is below +0.
-template <bool kMaximum>
-float extreme(float a, float b) {
-  if (signalling(a)) return quieted(a);
-  if (signalling(b)) return quieted(b);
-  if (std::isnan(b)) return a;
-  if (std::isnan(a)) return b;
-  if (a == b) return std::signbit(a) == kMaximum ? b : a;
-  return (a < b) == kMaximum ? b : a;
+// Minimum and maximum: a NaN loses against a number, a signalling one wins (MODE.IEEE), and -0 is below +0. They work on
+// the bits, for a conversion of f16 would quiet its NaNs.
+template <bool kMaximum, u32 kInfinity, u32 kQuiet, auto kValue>
+void extreme(Wave& w, const Inst& i) {
+  constexpr u32 kSign = kInfinity + (kQuiet << 1);
+  constexpr u32 kMagnitude = kSign - 1;
+  const u32 a = w.scalar_source(i, 0) & (kSign | kMagnitude), b = w.scalar_source(i, 1) & (kSign | kMagnitude);
+  const auto is_nan = [](u32 bits) { return (bits & kMagnitude) > kInfinity; };
+  u32 result;
+  if (is_nan(a) && !(a & kQuiet)) {
+    result = a | kQuiet;
+  } else if (is_nan(b) && !(b & kQuiet)) {
+    result = b | kQuiet;
+  } else if (is_nan(b)) {
+    result = a;
+  } else if (is_nan(a)) {
+    result = b;
+  } else if (kValue(a) == kValue(b)) {
+    result = (a & kSign) != 0 == kMaximum ? b : a;
+  } else {
+    result = (kValue(a) < kValue(b)) == kMaximum ? b : a;
+  }
+  w.write_scalar(i.dst, result);
 }
 
 void fma_f32(Wave& w, const Inst& i) {
@@ -95,8 +106,8 @@ const Registration kFloats({
     {"s_add_f32", binary_f32<kAdd>},
     {"s_sub_f32", binary_f32<kSub>},
     {"s_mul_f32", binary_f32<kMul>},
-    {"s_min_f32", binary_f32<extreme<false>>},
-    {"s_max_f32", binary_f32<extreme<true>>},
+    {"s_min_f32", extreme<false, 0x7f800000, 0x400000, as_float>},
+    {"s_max_f32", extreme<true, 0x7f800000, 0x400000, as_float>},
     {"s_fmaak_f32", fma_f32},
     {"s_fmamk_f32", fma_f32},
     {"s_fmac_f32", fmac_f32},
@@ -107,8 +118,8 @@ const Registration kFloats({
     {"s_add_f16", binary_f16<kAdd>},
     {"s_sub_f16", binary_f16<kSub>},
     {"s_mul_f16", binary_f16<kMul>},
-    {"s_min_f16", binary_f16<extreme<false>>},
-    {"s_max_f16", binary_f16<extreme<true>>},
+    {"s_min_f16", extreme<false, 0x7c00, 0x200, half_to_float>},
+    {"s_max_f16", extreme<true, 0x7c00, 0x200, half_to_float>},
     {"s_fmac_f16", fmac_f16},
     {"s_ceil_f16", unary_f16<[](float a) { return std::ceil(a); }>},
     {"s_floor_f16", unary_f16<[](float a) { return std::floor(a); }>},
