@@ -50,19 +50,19 @@ struct KeyRange {
   int segments;                       // workgroups that share them
 };
 
-RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, int length) {
+RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, uint32_t length) {
   KeyRange keys;
   keys.length = length;
-  const int first_end = larger(length - arguments.max_query_len + 1, 0);  // keys that the first query token may see
-  keys.first_key = arguments.window ? larger(first_end - arguments.window, 0) : 0;
+  const uint32_t first_end = larger(keys.length - arguments.max_query_len + 1, 0);  // keys of the first query token
+  const uint32_t last_start = arguments.window ? larger(keys.length - arguments.window, 0) : 0;  // of the last one
+  keys.first_key = arguments.window ? larger<int>(first_end - arguments.window, 0) : 0;
   keys.first_tile = keys.first_key / kTileKeys;
-  keys.end_tile = ((uint32_t)length + kTileKeys - 1) / kTileKeys;
-  uint32_t last_start = arguments.window ? larger(length - arguments.window, 0) : 0;
+  keys.end_tile = (length + kTileKeys - 1) / kTileKeys;
   keys.first_inner = (last_start + kTileKeys - 1) / kTileKeys;
-  keys.inner_tiles = larger((int)((uint32_t)first_end / kTileKeys - keys.first_inner), 0);
+  keys.inner_tiles = larger<int>(first_end / kTileKeys - keys.first_inner, 0);
 
   constexpr uint32_t block_keys = kTileKeys * kTileWaves;
-  int blocks = ((uint32_t)length + block_keys - 1) / block_keys - keys.first_key / block_keys;
+  int blocks = (length + block_keys - 1) / block_keys - keys.first_key / block_keys;
   int wanted = uniform(small_quotient(blocks, reciprocal((float)arguments.min_segment_blocks)));
   keys.segments = larger(smaller(wanted, arguments.max_segments), 1);
   return keys;
