@@ -19,7 +19,7 @@ RESULT = 38
 
 @dataclass(frozen=True)
 class Case:
-    """``model`` takes one array for each source, of the source's type, and returns the result's values; NaN payloads are free.
+    """``model`` takes one array for each source, of the source's type, and returns the result's values.
 
     Floats may differ from it by ``ulps`` units in the last place. A result "2f16" is two halves in one register.
     """

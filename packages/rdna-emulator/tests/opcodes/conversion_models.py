@@ -21,7 +21,7 @@ def _to_integer(kind: type[np.integer]) -> Model:
 def _normalized(scale: int, lowest: int) -> Model:
     def model(x: Array) -> Array:
         value = np.where(np.isnan(x), np.float32(0), np.clip(x.astype(np.float32), lowest, 1))
-        return np.rint(value.astype(np.float32) * np.float32(scale)).astype(np.int64)
+        return np.asarray(np.rint(value.astype(np.float32) * np.float32(scale)).astype(np.int64))
 
     return model
 
@@ -44,7 +44,7 @@ def toward_zero(x: Array) -> Array:
 def _pk_u8(x: Array, position: Array, into: Array) -> Array:
     value = np.minimum(_to_integer(np.uint32)(x).astype(np.int64), 255)
     shift = (position.astype(np.int64) & 3) * 8
-    return (into.astype(np.int64) & ~(255 << shift)) | value << shift
+    return np.asarray((into.astype(np.int64) & ~(255 << shift)) | value << shift)
 
 
 def _sat_pk_u8(x: Array) -> Array:

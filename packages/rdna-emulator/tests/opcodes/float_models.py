@@ -11,7 +11,11 @@ import numpy as np
 from opcodes.cases import Array, Case, Model, table
 from opcodes.values import unsigned
 
-_FORMATS = {np.dtype(np.float16): (11, -24, 16), np.dtype(np.float32): (24, -149, 128), np.dtype(np.float64): (53, -1074, 1024)}
+_FORMATS = {
+    np.dtype(np.float16): (11, -24, 16),
+    np.dtype(np.float32): (24, -149, 128),
+    np.dtype(np.float64): (53, -1074, 1024),
+}
 
 
 def nearest(value: Fraction, dtype: np.dtype[Any]) -> float:
@@ -30,6 +34,11 @@ def nearest(value: Fraction, dtype: np.dtype[Any]) -> float:
 
 def fma(a: Array, b: Array, c: Array) -> Array:
     """a * b + c with one rounding."""
+    with np.errstate(all="ignore"):
+        return _fma(a, b, c)
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
     plain = (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(a.dtype)
     factors = np.isfinite(a) & np.isfinite(b)
     result = np.where(factors & np.isinf(c), c, plain)  # the product of f64 may overflow on the way
@@ -52,7 +61,7 @@ def fma_dx9(a: Array, b: Array, c: Array) -> Array:
 def signalling(x: Array) -> Array:
     bits = x.view(unsigned(f"f{x.dtype.itemsize * 8}"))
     quiet = bits.dtype.type(1 << {2: 9, 4: 22, 8: 51}[x.dtype.itemsize])
-    return np.isnan(x) & ((bits & quiet) == 0)
+    return np.asarray(np.isnan(x) & ((bits & quiet) == 0))
 
 
 def _extreme(pick: Callable[[Array, Array], Array], zero_sign: Callable[[Array, Array], Array]) -> Model:
@@ -111,12 +120,16 @@ def _of_f64(f: Callable[[Array], Array]) -> Model:
 
 def _sin_turns(x: Array) -> Array:
     rest = x - np.rint(x)
-    return np.where(rest == 0, np.copysign(0.0, x), np.sin(2 * np.pi * np.where(np.abs(rest) > 0.25, np.copysign(0.5, rest) - rest, rest)))
+    return np.where(
+        rest == 0,
+        np.copysign(0.0, x),
+        np.sin(2 * np.pi * np.where(np.abs(rest) > 0.25, np.copysign(0.5, rest) - rest, rest)),
+    )
 
 
 def _cos_turns(x: Array) -> Array:
     rest = np.abs(x - np.rint(x))
-    return np.sin(2 * np.pi * (0.25 - rest))
+    return np.asarray(np.sin(2 * np.pi * (0.25 - rest)))
 
 
 def _cube_major(x: Array, y: Array, z: Array) -> Array:

@@ -1,8 +1,9 @@
-"""Runs single instructions on the emulator: one kernel each, which loads registers, executes the instruction and stores them.
+"""Runs single instructions on the emulator: one kernel each, which loads registers, executes and stores them.
 
-A kernel has one wave a workgroup, and each workgroup a block of its own in the input and output arrays. ``rows`` vector registers
-from v32 on are loaded and stored, so by convention the sources are v[32:33], v[34:35], v[36:37] and the result is v[38:39].
-Scalars: s24 goes to EXEC, s25 to VCC, s26 is a mask to be read, s27 and s28 (s[28:29]) results, s30 and s31 values to be read.
+A kernel has one wave a workgroup, and each workgroup a block of its own in the input and output arrays. ``rows``
+vector registers from v32 on are loaded and stored; by convention the sources are v[32:33], v[34:35] and v[36:37] and
+the result is v[38:39]. Scalars: s24 goes to EXEC, s25 to VCC, s26 is a mask to be read, s27, s28 and s29 are results,
+s30 and s31 are values to be read.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ SCALARS = 8  # s24 to s31
 ALL = 0xFFFFFFFF
 Words = NDArray[np.uint32]
 
+_MIDDLE = 2048  # offsets are from -4096 to 4095
+
 _KERNEL = """
 .globl {name}
 .p2align 8
@@ -34,6 +37,8 @@ _KERNEL = """
   s_mul_i32 s8, s2, {input_bytes}
   s_mul_i32 s9, s2, {output_bytes}
   s_waitcnt lgkmcnt(0)
+  s_addk_i32 s8, {middle}
+  s_addk_i32 s9, {middle}
   s_add_u32 s4, s4, s8
   s_addc_u32 s5, s5, 0
   s_add_u32 s6, s6, s9
@@ -58,7 +63,7 @@ _KERNEL = """
 .rodata
 .p2align 6
 .amdhsa_kernel {name}
-  .amdhsa_next_free_vgpr 128
+  .amdhsa_next_free_vgpr 192
   .amdhsa_next_free_sgpr 40
   .amdhsa_user_sgpr_kernarg_segment_ptr 1
   .amdhsa_wavefront_size32 1
@@ -78,7 +83,7 @@ _METADATA = """
     .wavefront_size: 32
     .max_flat_workgroup_size: 32
     .sgpr_count: 40
-    .vgpr_count: 128
+    .vgpr_count: 192
     .args:
       - {{.offset: 0, .size: 8, .value_kind: global_buffer, .address_space: global}}
       - {{.offset: 8, .size: 8, .value_kind: global_buffer, .address_space: global}}
@@ -102,16 +107,17 @@ def assemble_kernels(kernels: Mapping[str, Sequence[str]], rows: int, target: st
     parts = [f'.amdgcn_target "amdgcn-amd-amdhsa--{target}"\n.text\n']
     notes = []
     for name, lines in kernels.items():
-        loads = (f"  global_load_b32 v{FIRST + r}, v0, s[4:5] offset:{128 * r}" for r in range(rows))
-        stores = (f"  global_store_b32 v0, v{FIRST + r}, s[6:7] offset:{128 * r}" for r in range(rows))
+        loads = (f"  global_load_b32 v{FIRST + r}, v0, s[4:5] offset:{128 * r - _MIDDLE}" for r in range(rows))
+        stores = (f"  global_store_b32 v0, v{FIRST + r}, s[6:7] offset:{128 * r - _MIDDLE}" for r in range(rows))
         parts.append(
             _KERNEL.format(
                 name=name,
                 input_bytes=128 * (rows + 1),
                 output_bytes=128 * (rows + 1),
-                scalar_offset=128 * rows,
+                scalar_offset=128 * rows - _MIDDLE,
+                middle=_MIDDLE,
                 loads="\n".join(loads),
-                stores="\n".join([*stores, f"  global_store_b32 v0, v1, s[6:7] offset:{128 * rows}"]),
+                stores="\n".join([*stores, f"  global_store_b32 v0, v1, s[6:7] offset:{128 * rows - _MIDDLE}"]),
                 lines="\n".join(f"  {line}" for line in lines),
             )
         )
@@ -122,7 +128,7 @@ def assemble_kernels(kernels: Mapping[str, Sequence[str]], rows: int, target: st
     source.write_text("".join(parts), encoding="utf-8")
     zig = str(ziglang() / "zig")
     for command in (
-        [zig, "clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={target}", "-nogpulib", "-c", str(source), "-o", str(relocatable)],
+        [zig, "clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={target}", "-c", str(source), "-o", str(relocatable)],
         [zig, "ld.lld", "-shared", "--no-undefined", "--build-id=none", str(relocatable), "-o", str(linked)],
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -139,7 +145,10 @@ class InstructionRunner:
         self.module = Device(target, threads=1).load(assemble_kernels(kernels, rows, target, folder))
 
     def run(self, name: str, vectors: Words, scalars: Words | None = None) -> Results:
-        """Runs one kernel on ``vectors`` [blocks, rows, 32] and ``scalars`` [blocks, 8] (s24 to s31; all lanes active if None)."""
+        """Runs one kernel on ``vectors`` [blocks, rows, 32] and ``scalars`` [blocks, 8], which are s24 to s31.
+
+        Without ``scalars`` all lanes are active.
+        """
         blocks = vectors.shape[0]
         if vectors.shape != (blocks, self.rows, LANES):
             raise ValueError(f"vectors are {vectors.shape}, they have to be (blocks, {self.rows}, {LANES})")

@@ -19,7 +19,7 @@ def _low32(x: Array) -> Array:
 
 
 def _shift(x: Array, bits: int) -> Array:
-    return x & x.dtype.type(bits - 1)
+    return np.asarray(x & x.dtype.type(bits - 1))
 
 
 def _s24(x: Array) -> Array:
@@ -45,7 +45,7 @@ def _bytes(x: Array) -> Array:
 
 
 def _word(parts: Array) -> Array:
-    return (parts.astype(np.uint32) << np.array([0, 8, 16, 24], np.uint32)).sum(axis=1, dtype=np.uint32)
+    return np.asarray((parts.astype(np.uint32) << np.array([0, 8, 16, 24], np.uint32)).sum(axis=1, dtype=np.uint32))
 
 
 def _clz(x: Array) -> Array:
@@ -65,23 +65,25 @@ def _cls(x: Array) -> Array:
 
 
 def _bfrev(x: Array) -> Array:
-    return (_bits(x)[:, ::-1].astype(np.uint32) << np.arange(32, dtype=np.uint32)).sum(axis=1, dtype=np.uint32)
+    return np.asarray(
+        (_bits(x)[:, ::-1].astype(np.uint32) << np.arange(32, dtype=np.uint32)).sum(axis=1, dtype=np.uint32)
+    )
 
 
 def _popcount(x: Array) -> Array:
-    return _bits(x).sum(axis=1)
+    return np.asarray(_bits(x).sum(axis=1))
 
 
 def _bfe_u32(x: Array, offset: Array, width: Array) -> Array:
     mask = (1 << (_wide(width) & 31)) - 1
-    return (_wide(x) >> (_wide(offset) & 31)) & mask
+    return np.asarray((_wide(x) >> (_wide(offset) & 31)) & mask)
 
 
 def _bfe_i32(x: Array, offset: Array, width: Array) -> Array:
     n = _wide(width) & 31
     field = (_wide(x) >> (_wide(offset) & 31)) & ((1 << n) - 1)
     sign = np.where(n > 0, 1 << np.maximum(n - 1, 0), 0)
-    return (field ^ sign) - sign
+    return np.asarray((field ^ sign) - sign)
 
 
 def _perm(high: Array, low: Array, selector: Array) -> Array:
@@ -99,19 +101,19 @@ def _alignbit(high: Array, low: Array, n: Array) -> Array:
 
 
 def _sad_u8(a: Array, b: Array) -> Array:
-    return np.abs(_bytes(a) - _bytes(b)).sum(axis=1)
+    return np.asarray(np.abs(_bytes(a) - _bytes(b)).sum(axis=1))
 
 
 def _msad_u8(a: Array, b: Array) -> Array:
-    return np.where(_bytes(b) == 0, 0, np.abs(_bytes(a) - _bytes(b))).sum(axis=1)
+    return np.asarray(np.where(_bytes(b) == 0, 0, np.abs(_bytes(a) - _bytes(b))).sum(axis=1))
 
 
 def _sad_u16(a: Array, b: Array) -> Array:
-    return np.abs(_wide(a & 0xFFFF) - _wide(b & 0xFFFF)) + np.abs(_wide(a >> 16) - _wide(b >> 16))
+    return np.asarray(np.abs(_wide(a & 0xFFFF) - _wide(b & 0xFFFF)) + np.abs(_wide(a >> 16) - _wide(b >> 16)))
 
 
 def _median(a: Array, b: Array, c: Array) -> Array:
-    return np.sort(np.stack([a, b, c]), axis=0)[1]
+    return np.asarray(np.sort(np.stack([a, b, c]), axis=0)[1])
 
 
 def _lane(x: Array) -> Array:
@@ -221,6 +223,7 @@ INTEGER_16 = table(
     ("v_med3_i16", "i16 i16 i16 i16", _median),
 )
 
+
 def _windows(x: Array) -> Array:
     """[n, 4, 4]: the four bytes from byte 0, 1, 2 and 3 of 64-bit words on."""
     data = (x[:, None] >> (np.arange(8, dtype=_U64) * _U64(8)) & _U64(255)).astype(_I64)
@@ -234,7 +237,7 @@ def _four_sums(window: Array, reference: Array, addends: Array, masked: bool) ->
         distances = np.where(bytes_of == 0, 0, distances)
     shifts = np.arange(4, dtype=_U64) * _U64(16)
     halves = (addends[:, None] >> shifts & _U64(0xFFFF)).astype(_I64) + distances.sum(axis=2)
-    return ((halves & 0xFFFF).astype(_U64) << shifts).sum(axis=1, dtype=_U64)
+    return np.asarray(((halves & 0xFFFF).astype(_U64) << shifts).sum(axis=1, dtype=_U64))
 
 
 INTEGER_64 = table(

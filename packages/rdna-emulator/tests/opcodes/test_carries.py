@@ -17,7 +17,11 @@ KERNELS = {
     "add_ci": ["v_add_co_ci_u32_e64 v38, s27, v32, v34, s26"],
     "sub_ci": ["v_sub_co_ci_u32_e64 v38, s27, v32, v34, s26"],
     "subrev_ci": ["v_subrev_co_ci_u32_e64 v38, s27, v32, v34, s26"],
-    "add_ci_vcc": ["s_mov_b32 vcc_lo, s26", "v_add_co_ci_u32_e32 v38, vcc_lo, v32, v34, vcc_lo", "s_mov_b32 s27, vcc_lo"],
+    "add_ci_vcc": [
+        "s_mov_b32 vcc_lo, s26",
+        "v_add_co_ci_u32_e32 v38, vcc_lo, v32, v34, vcc_lo",
+        "s_mov_b32 s27, vcc_lo",
+    ],
     "mad_u64_u32": ["v_mad_u64_u32 v[38:39], s27, v32, v34, v[36:37]"],
     "mad_i64_i32": ["v_mad_i64_i32 v[38:39], s27, v32, v34, v[36:37]"],
     "cndmask_b32": ["v_cndmask_b32_e64 v38, v32, v34, s26"],
@@ -46,7 +50,7 @@ def lanes_of(mask: int, count: int) -> Array:
 
 def masks(flags: Array) -> Words:
     shifted = flags.reshape(-1, LANES).astype(np.uint32) << np.arange(LANES, dtype=np.uint32)
-    return shifted.sum(axis=1, dtype=np.uint32) & np.uint32(ACTIVE)
+    return np.asarray(shifted.sum(axis=1, dtype=np.uint32) & np.uint32(ACTIVE), np.uint32)
 
 
 def blocks_of(*sources: tuple[Array, str]) -> Words:
@@ -57,7 +61,7 @@ def blocks_of(*sources: tuple[Array, str]) -> Words:
 
 
 def in_active_lanes(values: Array) -> Array:
-    return values[lanes_of(ACTIVE, len(values)).astype(bool)]
+    return np.asarray(values[lanes_of(ACTIVE, len(values)).astype(bool)])
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "subrev", "add_ci", "sub_ci", "subrev_ci", "add_ci_vcc"])
@@ -66,7 +70,9 @@ def test_carry(runner: InstructionRunner, name: str) -> None:
     carry = lanes_of(CARRY_IN, len(a)) if "_ci" in name else 0
     wide_a, wide_b = a.astype(np.int64), b.astype(np.int64)
     operation = name.split("_")[0]
-    exact = {"add": wide_a + wide_b + carry, "sub": wide_a - wide_b - carry, "subrev": wide_b - wide_a - carry}[operation]
+    exact = {"add": wide_a + wide_b + carry, "sub": wide_a - wide_b - carry, "subrev": wide_b - wide_a - carry}[
+        operation
+    ]
     result = runner.run(name, blocks_of((a, "u32"), (b, "u32")), scalars_of(len(a) // LANES))
     got = from_rows(result.vectors[:, 6:8], "u32")
     np.testing.assert_array_equal(in_active_lanes(got), in_active_lanes(exact & 0xFFFFFFFF))
@@ -76,7 +82,9 @@ def test_carry(runner: InstructionRunner, name: str) -> None:
 def test_result_over_a_source(runner: InstructionRunner) -> None:
     (a,) = combinations(("u32",), seed=5)
     result = runner.run("add_in_place", blocks_of((a, "u32")), scalars_of(len(a) // LANES))
-    np.testing.assert_array_equal(in_active_lanes(from_rows(result.vectors[:, 6:8], "u32")), in_active_lanes(a << np.uint32(1)))
+    np.testing.assert_array_equal(
+        in_active_lanes(from_rows(result.vectors[:, 6:8], "u32")), in_active_lanes(a << np.uint32(1))
+    )
     np.testing.assert_array_equal(result.s27, masks(a >> np.uint32(31)))
 
 

@@ -20,7 +20,7 @@ Predicate = Callable[[Array, Array], Array]
 ORDERED: dict[str, Predicate] = {
     "lt": np.less, "eq": np.equal, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
-INTEGER_PREDICATES = {**ORDERED, "ne": np.not_equal}
+INTEGER_PREDICATES: dict[str, Predicate] = {**ORDERED, "ne": np.not_equal}
 FLOAT_PREDICATES: dict[str, Predicate] = {
     **ORDERED,
     "lg": lambda a, b: (a < b) | (a > b),
@@ -38,7 +38,7 @@ FLOAT_PREDICATES: dict[str, Predicate] = {
 CONSTANT_TYPES = ("i32", "u32", "i64", "u64")
 
 PREDICATES: dict[str, tuple[str, Predicate]] = {
-    **{f"{name}_{kind}": (kind, f) for kind in INTEGERS for name, f in INTEGER_PREDICATES.items()},
+    **{f"{name}_{kind}": (kind, INTEGER_PREDICATES[name]) for kind in INTEGERS for name in INTEGER_PREDICATES},
     **{f"{name}_{kind}": (kind, FLOAT_PREDICATES[name]) for kind in CONSTANT_TYPES for name in "ft"},
     **{f"{name}_{kind}": (kind, f) for kind in FLOATS for name, f in FLOAT_PREDICATES.items()},
 }
@@ -62,7 +62,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> InstructionRunner:
 def as_masks(flags: Array, active: int) -> Words:
     """One mask for each 32 flags, inactive lanes cleared."""
     bits = flags.reshape(-1, LANES).astype(np.uint32) << np.arange(LANES, dtype=np.uint32)
-    return bits.sum(axis=1, dtype=np.uint32) & np.uint32(active)
+    return np.asarray(bits.sum(axis=1, dtype=np.uint32) & np.uint32(active), np.uint32)
 
 
 def scalars_of(blocks: int, active: int) -> Words:

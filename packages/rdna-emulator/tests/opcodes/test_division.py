@@ -8,7 +8,17 @@ import pytest
 from opcodes.cases import Array
 from opcodes.float_models import TRANSCENDENTAL
 from opcodes.instruction_runner import LANES, InstructionRunner, Words
-from opcodes.values import NUMPY, Bits, assert_same, combinations, from_rows, ordered, random_patterns, to_rows, unsigned
+from opcodes.values import (
+    NUMPY,
+    Bits,
+    assert_same,
+    combinations,
+    from_rows,
+    ordered,
+    random_patterns,
+    to_rows,
+    unsigned,
+)
 
 # Numerator in v32, denominator in v34. The steps are those of Newton's method on the scaled operands.
 F32 = """
@@ -78,7 +88,11 @@ def dense(kind: str) -> list[Bits]:
     mantissa, limit = {"f16": (10, 31), "f32": (23, 255), "f64": (52, 2047)}[kind]
     any_pair = [random_patterns(kind, count, random) for _ in range(2)]
     exponents = random.integers(0, limit, count)
-    distance = np.where(random.integers(0, 2, count) == 1, -(limit // 2) + random.integers(-30, 3, count), limit // 2 + random.integers(-3, 3, count))
+    distance = np.where(
+        random.integers(0, 2, count) == 1,
+        -(limit // 2) + random.integers(-30, 3, count),
+        limit // 2 + random.integers(-3, 3, count),
+    )
     others = np.clip(exponents - distance, 0, limit - 1)
     near = []
     for exponent in (exponents, others):
@@ -105,7 +119,9 @@ def test_accuracy(runner: InstructionRunner, name: str) -> None:
     if case.result == "f16":
         bits.append(np.arange(1 << 16, dtype=np.uint32).astype(np.uint16))
     else:
-        values = np.concatenate([random.uniform(low, high, 1 << 13) for low, high in ((-130, 130), (0, 4), (0.9, 1.1), (-1, 1))])
+        values = np.concatenate(
+            [random.uniform(low, high, 1 << 13) for low, high in ((-130, 130), (0, 4), (0.9, 1.1), (-1, 1))]
+        )
         bits.append(values.astype(NUMPY[case.result]).view(unsigned(case.result)))
     sources = [np.concatenate(bits)]
     case.check(run(runner, name, case.result, sources), sources)
@@ -121,7 +137,9 @@ def test_powers_of_two_are_exact(runner: InstructionRunner) -> None:
     powers = np.exp2(exponents.astype(np.float64)).astype(np.float32)
     np.testing.assert_array_equal(exact(runner, "v_exp_f32", exponents), powers)
     np.testing.assert_array_equal(exact(runner, "v_log_f32", powers), exponents)
-    np.testing.assert_array_equal(exact(runner, "v_sqrt_f32", powers[::2]), np.exp2(exponents[::2] / 2.0).astype(np.float32))
+    np.testing.assert_array_equal(
+        exact(runner, "v_sqrt_f32", powers[::2]), np.exp2(exponents[::2] / 2.0).astype(np.float32)
+    )
 
 
 def test_quarter_turns_are_exact(runner: InstructionRunner) -> None:

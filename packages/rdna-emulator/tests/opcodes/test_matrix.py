@@ -1,0 +1,231 @@
+"""WMMA against float64: each half of the wave makes its rows from its own lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from rdna_emulator import EmulatorError
+
+from opcodes.cases import Array
+from opcodes.instruction_runner import ALL, LANES, InstructionRunner, Words
+from opcodes.packed_models import brain_to_f32, fields
+
+# A in v[32:39], B in v[40:47], C in v[48:55], D in v[56:63].
+A, B, C, D = "v[32:39]", "v[40:47]", "v[48:55]", "v[56:63]"
+ROWS = 32
+KERNELS = {
+    "f32_f16": f"v_wmma_f32_16x16x16_f16 {D}, {A}, {B}, {C}",
+    "f32_bf16": f"v_wmma_f32_16x16x16_bf16 {D}, {A}, {B}, {C}",
+    "f32_f16_over_c": f"v_wmma_f32_16x16x16_f16 {C}, {A}, {B}, {C}",
+    "f32_f16_zero": f"v_wmma_f32_16x16x16_f16 {D}, {A}, {B}, 0",
+    "f32_f16_one": f"v_wmma_f32_16x16x16_f16 {D}, {A}, {B}, 1.0",
+    "f32_f16_negative": f"v_wmma_f32_16x16x16_f16 {D}, {A}, {B}, {C} neg_lo:[1,0,0] neg_hi:[1,0,0]",
+    "f32_f16_odd_negative": f"v_wmma_f32_16x16x16_f16 {D}, {A}, {B}, {C} neg_hi:[0,1,0]",
+    "f32_f16_c_negative": f"v_wmma_f32_16x16x16_f16 {D}, {A}, {B}, {C} neg_lo:[0,0,1]",
+    "f32_f16_shifted": f"v_wmma_f32_16x16x16_f16 v[52:59], {A}, {B}, {C}",
+    "f16": f"v_wmma_f16_16x16x16_f16 {D}, {A}, {B}, {C}",
+    "f16_high": f"v_wmma_f16_16x16x16_f16 {D}, {A}, {B}, {C} op_sel:[0,0,1]",
+    "bf16": f"v_wmma_bf16_16x16x16_bf16 {D}, {A}, {B}, {C}",
+    "bf16_high": f"v_wmma_bf16_16x16x16_bf16 {D}, {A}, {B}, {C} op_sel:[0,0,1]",
+    "f16_one": f"v_wmma_f16_16x16x16_f16 {D}, {A}, {B}, 1.0 op_sel:[0,0,1]",
+    **{
+        f"i32_{kind}_{a}{b}{clamp}": f"v_wmma_i32_16x16x16_{kind} {D}, {registers}, {C} neg_lo:[{a},{b},0] {clamp}"
+        for kind, registers in (("iu8", "v[32:35], v[40:43]"), ("iu4", "v[32:33], v[40:41]"))
+        for a in (0, 1)
+        for b in (0, 1)
+        for clamp in ("", "clamp")
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> InstructionRunner:
+    return InstructionRunner(
+        {name: [text] for name, text in KERNELS.items()}, ROWS, "gfx1151", tmp_path_factory.mktemp("matrix")
+    )
+
+
+def run(runner: InstructionRunner, name: str, a: Words, b: Words, c: Words, active: int = ALL) -> Words:
+    """All registers [32, 32] after the instruction."""
+    vectors = np.full((1, ROWS, LANES), 0x12345678, np.uint32)
+    for first, rows in ((0, a), (8, b), (16, c)):
+        vectors[0, first : first + len(rows)] = rows
+    scalars = np.zeros((1, 8), np.uint32)
+    scalars[0, 0] = active
+    return np.asarray(runner.run(name, vectors, scalars).vectors[0], np.uint32)
+
+
+def product(a: Array, b: Array) -> Array:
+    """[8, 32] in f64 from the values [lane, k] of A and B: element j of lane 16 h + c is the sum over k of
+    A(lane 16 h + 2 j + h)[k] B(lane 16 h + c)[k]."""
+    result = np.zeros((8, LANES))
+    for lane in range(LANES):
+        half = lane // 16
+        for j in range(8):
+            result[j, lane] = (a[16 * half + 2 * j + half].astype(np.float64) * b[lane].astype(np.float64)).sum()
+    return result
+
+
+def halves(values: Array, kind: str) -> tuple[Words, Array]:
+    """Registers [8, 32] for values [lane, k], and the values after rounding."""
+    if kind == "f16":
+        bits = values.astype(np.float16).view(np.uint16)
+        rounded: Array = bits.view(np.float16)
+    else:
+        bits = (values.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+        rounded = brain_to_f32(bits)
+    return np.ascontiguousarray(bits.reshape(LANES, 16)).view(np.uint32).T.copy(), rounded
+
+
+def matrices(kind: str, equal_halves: bool, seed: int = 91, scale: float = 1.0) -> tuple[Words, Words, Array, Array]:
+    random = np.random.default_rng(seed)
+    a, b = (random.normal(0, scale, (LANES, 16)) for _ in range(2))
+    if equal_halves:
+        a[16:], b[16:] = a[:16], b[:16]
+    a_rows, a_values = halves(a, kind)
+    b_rows, b_values = halves(b, kind)
+    return a_rows, b_rows, a_values, b_values
+
+
+def addends(seed: int = 92) -> Array:
+    return np.random.default_rng(seed).normal(0, 2, (8, LANES)).astype(np.float32)
+
+
+def close(got: Array, want: Array, tolerance: float = 2e-7) -> None:
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("equal_halves", [True, False])
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_f32_results(runner: InstructionRunner, kind: str, equal_halves: bool) -> None:
+    a, b, a_values, b_values = matrices(kind, equal_halves)
+    c = addends()
+    got = run(runner, f"f32_{kind}", a, b, c.view(np.uint32))
+    close(got[24:].view(np.float32), product(a_values, b_values) + c)
+    np.testing.assert_array_equal(got[:8], a)
+    np.testing.assert_array_equal(got[8:16], b)
+    np.testing.assert_array_equal(got[16:24], c.view(np.uint32))
+
+
+def test_the_whole_matrix(runner: InstructionRunner) -> None:
+    a, b, a_values, b_values = matrices("f16", equal_halves=True, seed=93)
+    got = run(runner, "f32_f16_zero", a, b, addends().view(np.uint32))[24:].view(np.float32)
+    matrix = np.zeros((16, 16), np.float32)
+    for half in range(2):
+        matrix[half::2] = got[:, 16 * half : 16 * half + 16]
+    close(matrix, a_values[:16].astype(np.float64) @ b_values[:16].astype(np.float64).T)
+
+
+def test_rounding_is_once(runner: InstructionRunner) -> None:
+    """Large products that cancel, and small ones that a sum in f32 would lose."""
+    a_values = np.zeros((LANES, 16))
+    a_values[:] = [256, 2.0**-10, -256, 2.0**-12] * 4
+    b_values = np.zeros((LANES, 16))
+    b_values[:] = [256, 2.0**-10, 256, 2.0**-12] * 4
+    a, _ = halves(a_values, "f16")
+    b, _ = halves(b_values, "f16")
+    got = run(runner, "f32_f16_zero", a, b, addends().view(np.uint32))[24:].view(np.float32)
+    np.testing.assert_array_equal(got, np.float32(4 * (2.0**-20 + 2.0**-24)))
+
+
+def test_special_values(runner: InstructionRunner) -> None:
+    a, b, a_values, b_values = matrices("f16", equal_halves=False, seed=94)
+    a_values[4, 3], a_values[17, 0], b_values[20, 5] = np.inf, np.nan, np.inf
+    a, _ = halves(a_values, "f16")
+    b, _ = halves(b_values, "f16")
+    c = addends()
+    got = run(runner, "f32_f16", a, b, c.view(np.uint32))[24:].view(np.float32)
+    with np.errstate(invalid="ignore"):
+        want = product(a_values, b_values) + c
+    close(got, want)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("f32_f16_zero", lambda p, q, c: p),
+        ("f32_f16_one", lambda p, q, c: p + 1),
+        ("f32_f16_negative", lambda p, q, c: c - p),
+        ("f32_f16_odd_negative", lambda p, q, c: q + c),
+        ("f32_f16_c_negative", lambda p, q, c: p - c),
+    ],
+)
+def test_modifiers_and_constants(
+    runner: InstructionRunner, name: str, change: Callable[[Array, Array, Array], Array]
+) -> None:
+    a, b, a_values, b_values = matrices("f16", equal_halves=False, seed=95)
+    c = addends()
+    alternating = b_values * np.array([1.0, -1.0] * 8)
+    got = run(runner, name, a, b, c.view(np.uint32))[24:].view(np.float32)
+    close(got, change(product(a_values, b_values), product(a_values, alternating), c))
+
+
+def test_result_over_the_addends(runner: InstructionRunner) -> None:
+    a, b, a_values, b_values = matrices("f16", equal_halves=False, seed=96)
+    c = addends()
+    want = product(a_values, b_values) + c
+    close(run(runner, "f32_f16_over_c", a, b, c.view(np.uint32))[16:24].view(np.float32), want)
+    close(run(runner, "f32_f16_shifted", a, b, c.view(np.uint32))[20:28].view(np.float32), want)
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize("high", [False, True])
+def test_half_results(runner: InstructionRunner, kind: str, high: bool) -> None:
+    a, b, a_values, b_values = matrices(kind, equal_halves=False, seed=97)
+    c_values = addends()
+    bits = (
+        c_values.astype(np.float16).view(np.uint16)
+        if kind == "f16"
+        else (c_values.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    )
+    wide = bits.astype(np.uint32)
+    c = wide << np.uint32(16) | np.uint32(0x9999) if high else wide | np.uint32(0x99990000)
+    got = run(runner, kind + "_high" * high, a, b, c)[24:]
+    half = (got >> np.uint32(16 if high else 0)).astype(np.uint16)
+    other = got & 0xFFFF if high else got >> np.uint32(16)
+    np.testing.assert_array_equal(other, 0x5678 if high else 0x1234)
+    addend = bits.view(np.float16).astype(np.float64) if kind == "f16" else brain_to_f32(bits).astype(np.float64)
+    want = product(a_values, b_values) + addend
+    if kind == "f16":
+        np.testing.assert_array_equal(half.view(np.float16), want.astype(np.float16))
+    else:
+        close(brain_to_f32(half), want, tolerance=2.0**-8)
+        distance = np.abs(brain_to_f32(half) - want)
+        step = np.exp2(np.floor(np.log2(np.abs(want))) - 7)
+        assert (distance <= step * 0.5000001).all()  # the nearest bfloat16
+
+
+def test_half_constant(runner: InstructionRunner) -> None:
+    a, b, a_values, b_values = matrices("f16", equal_halves=False, seed=98)
+    got = run(runner, "f16_one", a, b, addends().view(np.uint32))[24:]
+    want = (product(a_values, b_values) + 1).astype(np.float16)
+    np.testing.assert_array_equal((got >> np.uint32(16)).astype(np.uint16).view(np.float16), want)
+
+
+@pytest.mark.parametrize("clamp", ["", "clamp"])
+@pytest.mark.parametrize("signs", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("kind", ["iu8", "iu4"])
+def test_integers(runner: InstructionRunner, kind: str, signs: tuple[int, int], clamp: str) -> None:
+    width = int(kind[2:])
+    random = np.random.default_rng(99)
+    a, b = (random.integers(0, 1 << 32, (16 * width // 32, LANES), dtype=np.uint64).astype(np.uint32) for _ in range(2))
+    a[:, 3] = b[:, 3] = 0xFFFFFFFF  # the largest products
+    a[:, 6] = b[:, 7] = 0x80808080 if width == 8 else 0x88888888
+    c = random.integers(0, 1 << 32, (8, LANES), dtype=np.uint64).astype(np.uint32)
+    c[1], c[2] = 0x7FFFFFF0, 0x80000010
+    values = [
+        np.concatenate([fields(row, width, bool(signed)) for row in rows], axis=1)
+        for rows, signed in ((a, signs[0]), (b, signs[1]))
+    ]
+    total = product(*values).astype(np.int64) + c.view(np.int32)
+    want = np.clip(total, -(2**31), 2**31 - 1) if clamp else total
+    got = run(runner, f"i32_{kind}_{signs[0]}{signs[1]}{clamp}", a, b, c)[24:]
+    np.testing.assert_array_equal(got, (want & 0xFFFFFFFF).astype(np.uint32))
+
+
+def test_all_lanes_have_to_be_active(runner: InstructionRunner) -> None:
+    a, b, _, _ = matrices("f16", equal_halves=True)
+    with pytest.raises(EmulatorError, match="32 lanes"):
+        run(runner, "f32_f16", a, b, addends().view(np.uint32), active=0x7FFFFFFF)
