@@ -20,7 +20,11 @@ LaunchShadow* make_launch_shadow(u32 checks, bool collect, const Program& progra
   return launch;
 }
 
-void free_launch_shadow(LaunchShadow* launch) { delete launch; }
+void free_launch_shadow(LaunchShadow* launch) {
+  for (GlobalShard& shard : launch->global)
+    for (auto& [number, page] : shard.pages) give_back(std::move(page));
+  delete launch;
+}
 
 std::vector<std::string> take_findings(LaunchShadow* launch) {
   const std::lock_guard lock(launch->mutex);
@@ -30,7 +34,13 @@ std::vector<std::string> take_findings(LaunchShadow* launch) {
 WorkgroupShadow* make_workgroup_shadow(LaunchShadow* launch, u32 lds_bytes, u32 waves) {
   auto* group = new WorkgroupShadow;
   group->launch = launch;
-  group->lds.resize((lds_bytes + 3) / 4);
+  const u32 granules = (lds_bytes + kGranuleBytes - 1) / kGranuleBytes;
+  if (launch->checks & kCheckRaces) {
+    group->lds_granules.resize(granules);
+    group->lds_split.resize(granules);
+    group->lds_dwords.resize(4 * granules);
+  }
+  if (launch->checks & kCheckUninitialised) group->lds_undefined.resize(granules, 0xffff);
   group->waves.resize(waves, nullptr);
   group->barriers.resize(waves, 0);
   if (launch->checks & kMeasureModel) group->model.l0.assign(std::max(launch->model.parameters.l0_lines, 1u), ~0ull);
@@ -88,8 +98,8 @@ void end_wave(Wave& w) {
 void check_before(Wave& w, const Inst& i) {
   WaveShadow& shadow = *w.shadow;
   const InstPlan& plan = shadow.plan->insts[static_cast<std::size_t>(&i - shadow.launch->insts)];
+  if (plan.wait.any() && (shadow.checks & (kCheckWaits | kCheckRaces))) apply_wait(shadow, plan.wait);
   if (shadow.checks & kCheckWaits) {
-    if (plan.wait.any()) apply_wait(shadow, plan.wait);
     check_pending(w, i, plan);
     if (plan.matrix) {
       for (int k = 0; k < 4; ++k) {

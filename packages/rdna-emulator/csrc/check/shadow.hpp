@@ -33,16 +33,32 @@ class VectorClock {
   std::vector<std::pair<u32, u32>> entries_;  // sorted by wave
 };
 
-struct GlobalDword {
+struct GlobalCell {
   Stamp write;
   Stamp reads[2];
 };
+
+// Memory is followed in granules of 16 bytes, what most instructions touch whole, and by dwords where one was touched
+// in part: `split` says which.
+constexpr u32 kGranuleBytes = 16;
+constexpr u64 kPageBytes = 4096;
+constexpr u32 kPageGranules = kPageBytes / kGranuleBytes;
+
+struct GlobalPage {
+  GlobalCell granules[kPageGranules];
+  u64 split[kPageGranules / 64] = {};
+  std::unique_ptr<GlobalCell[]> dwords;  // of the split granules
+};
+
+// Pages go from launch to launch: fresh memory would cost more than all else that the checks do.
+std::unique_ptr<GlobalPage> take_page();
+void give_back(std::unique_ptr<GlobalPage>);
 
 constexpr u32 kShards = 64;
 
 struct GlobalShard {
   std::mutex mutex;
-  std::unordered_map<u64, std::unique_ptr<GlobalDword[]>> pages;  // by address / 4096
+  std::unordered_map<u64, std::unique_ptr<GlobalPage>> pages;  // by address / kPageBytes
 };
 
 struct LaunchShadow {
@@ -60,21 +76,22 @@ struct LaunchShadow {
   std::unordered_set<std::string> seen;  // one finding per instruction and kind
 };
 
-struct LdsDword {
+struct LdsCell {
   u32 write_epoch = 0;  // epochs count from 1
   u32 read_epoch = 0;
   u32 readers = 0;      // mask of waves in read_epoch
   u8 writer = 0;
-  u8 write_bytes = 0;
+  u8 write_bytes = 0;   // a dword's; a granule is touched whole
   u8 read_bytes = 0;
   bool atomic = false;
-  u8 undefined = 0xf;
 };
 
 struct WorkgroupShadow {
   LaunchShadow* launch = nullptr;
   u32 epoch = 1;
-  std::vector<LdsDword> lds;
+  std::vector<LdsCell> lds_granules, lds_dwords;
+  std::vector<u8> lds_split;         // granules that are followed by dwords
+  std::vector<u16> lds_undefined;    // bytes of each granule that nothing defined has been stored to
   std::vector<Wave*> waves;          // null once ended
   std::vector<u32> barriers;         // passed by each wave
   WorkgroupModel model;
@@ -104,7 +121,6 @@ class Queue {
   Outstanding& at(u32 i) { return ring_[(head_ + i) % kOutstanding]; }
   Outstanding& push();
   void pop() { head_ = (head_ + 1) % kOutstanding, --size_; }
-  void erase_if_done(u8 counter);
 
  private:
   std::array<Outstanding, kOutstanding> ring_;
@@ -128,9 +144,8 @@ struct WaveShadow {
   bool scc_tainted = true;
   u64 pending_v[4] = {}, pending_s[2] = {};
   Queue queue;
+  u32 outstanding[3] = {};                // operations of each counter, by the position of its bit
   u64 last_wmma_result[4] = {};           // registers of the WMMA that ran just before
-  u64 cached_page = ~0ull;
-  GlobalDword* cached_dwords = nullptr;
   std::unique_ptr<WaveModel> model;    // null unless measured
 };
 
@@ -144,9 +159,12 @@ void note_access(WaveShadow&, const LaneAccess&, bool in_lds);
 void propagate(Wave&, const Inst&, const InstPlan&);
 void check_address_taint(Wave&, const Inst&, const Operand&, u32 lanes);
 void update_tainted(WaveShadow&, u32 vgpr);
+bool is_tainted(const WaveShadow&, u32 vgpr);
+void define_loaded(WaveShadow&, const Inst&, const LaneAccess&);
 
-// Races (races.cpp).
+// Races (clocks.cpp, global.cpp, lds.cpp).
 void publish(Wave&, u64 address);
+void check_collisions(Wave&, const Inst&, const LaneAccess&);
 void after_invalidate(WaveShadow&, bool gl1);
 void restamp_outstanding(WaveShadow&, u32 old_clock, u32 old_epoch);
 

@@ -466,6 +466,19 @@ void update_tainted(WaveShadow& shadow, u32 vgpr) {
   }
 }
 
+bool is_tainted(const WaveShadow& shadow, u32 vgpr) { return shadow.tainted_v[vgpr / 64] >> (vgpr & 63) & 1; }
+
+// A d16 load leaves the other half of its register as it was.
+void define_loaded(WaveShadow& shadow, const Inst& i, const LaneAccess& access) {
+  const u32 first = access.high ? 2 : 0;
+  const u32 last = access.bytes < 4 && i.info->dst[0].bytes < 4 ? first + i.info->dst[0].bytes : 4;
+  for (u32 reg = access.data_row; reg < access.data_row + (access.bytes + 3) / 4; ++reg) {
+    if (!is_tainted(shadow, reg)) continue;
+    for (u32 byte = first; byte < last; ++byte) shadow.vector_taint[reg][byte] &= ~access.lanes;
+    update_tainted(shadow, reg);
+  }
+}
+
 void check_address_taint(Wave& w, const Inst& i, const Operand& operand, u32 lanes) {
   const WaveShadow& shadow = *w.shadow;
   u32 taint = 0;

@@ -4,7 +4,6 @@
 namespace rdna {
 
 Outstanding& Queue::push() {
-  if (size_ == kOutstanding) pop();
   Outstanding& entry = at(size_++);
   entry.parts = 0;
   entry.in_lds = false;
@@ -25,32 +24,40 @@ int first_common(const u64* a, const u64* b, int words) {
   return -1;
 }
 
-// Keeps the newest `limit` operations of one counter outstanding.
-void retire(Queue& queue, u8 counter, u32 limit) {
-  u32 outstanding = 0;
-  bool in_order = true;
-  for (u32 k = 0; k < queue.size(); ++k) {
-    const Outstanding& entry = queue.at(k);
-    if (!(entry.counters & counter)) continue;
-    ++outstanding;
-    if (counter == kLgkmcnt && entry.out_of_order) in_order = false;
-  }
-  if (limit > 0 && !in_order) return;  // which of them have returned is unknown
-  for (u32 k = 0; k < queue.size() && outstanding > limit; ++k) {
+int position_of(u8 counter) { return __builtin_ctz(counter); }
+
+void drop_oldest(WaveShadow& shadow) {
+  const Outstanding& entry = shadow.queue.at(0);
+  for (int position = 0; position < 3; ++position) shadow.outstanding[position] -= entry.counters >> position & 1;
+  shadow.queue.pop();
+}
+
+// Keeps the newest `limit` operations of one counter outstanding. Returns whether any has ended.
+bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
+  u32& outstanding = shadow.outstanding[position_of(counter)];
+  if (outstanding <= limit) return false;
+  Queue& queue = shadow.queue;
+  if (limit > 0 && counter == kLgkmcnt)
+    for (u32 k = 0; k < queue.size(); ++k)
+      if ((queue.at(k).counters & counter) && queue.at(k).out_of_order) return false;  // which have returned is unknown
+  for (u32 k = 0; outstanding > limit; ++k) {
     Outstanding& entry = queue.at(k);
     if (!(entry.counters & counter)) continue;
     entry.counters &= ~counter;
     --outstanding;
   }
+  return true;
 }
 
 }  // namespace
 
 void apply_wait(WaveShadow& shadow, const WaitLimit& limit) {
+  bool ended = false;
+  if (limit.vm != 0xff) ended |= retire(shadow, kVmcnt, limit.vm);
+  if (limit.lgkm != 0xff) ended |= retire(shadow, kLgkmcnt, limit.lgkm);
+  if (limit.vs != 0xff) ended |= retire(shadow, kVscnt, limit.vs);
+  if (!ended) return;
   Queue& queue = shadow.queue;
-  if (limit.vm != 0xff) retire(queue, kVmcnt, limit.vm);
-  if (limit.lgkm != 0xff) retire(queue, kLgkmcnt, limit.lgkm);
-  if (limit.vs != 0xff) retire(queue, kVscnt, limit.vs);
   while (queue.size() && queue.at(0).counters == 0) queue.pop();
   u64 vgprs[4] = {}, sgprs[2] = {};
   for (u32 k = 0; k < queue.size(); ++k) {
@@ -84,8 +91,10 @@ void check_pending(Wave& w, const Inst& i, const InstPlan& plan) {
 }
 
 void start_operation(WaveShadow& shadow, const InstPlan& plan) {
+  if (shadow.queue.size() == kOutstanding) drop_oldest(shadow);
   Outstanding& entry = shadow.queue.push();
   entry.counters = plan.counters;
+  for (int position = 0; position < 3; ++position) shadow.outstanding[position] += plan.counters >> position & 1;
   entry.out_of_order = plan.out_of_order;
   std::memcpy(entry.vgprs, plan.writes_v, sizeof entry.vgprs);
   std::memcpy(entry.sgprs, plan.writes_s, sizeof entry.sgprs);

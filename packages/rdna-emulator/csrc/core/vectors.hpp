@@ -19,6 +19,7 @@ constexpr int kLanes = 32;
 
 // Vectors are wider than a host register: helpers that pass them must be inlined.
 #define RDNA_INLINE [[gnu::always_inline]] inline
+#define RDNA_LAMBDA_INLINE __attribute__((always_inline))
 
 template <class T>
 using Lanes = T __attribute__((ext_vector_type(kLanes)));

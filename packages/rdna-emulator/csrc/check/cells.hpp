@@ -1,0 +1,92 @@
+// Walks over the shadow cells of a byte range: one granule at a time, or its dwords where it was touched in part.
+#pragma once
+#include "check/shadow.hpp"
+
+namespace rdna {
+
+constexpr u32 kWholeCell = 0xf;
+
+// Bytes of `dword` that [address, address + bytes) covers.
+inline u32 dword_bytes(u64 address, u32 bytes, u64 dword) {
+  const u64 low = address > dword * 4 ? address - dword * 4 : 0;
+  const u64 high = address + bytes < dword * 4 + 4 ? address + bytes - dword * 4 : 4;
+  return ((1u << (high - low)) - 1) << low;
+}
+
+// Calls function(cell, mask of the bytes of the dword, address of the cell).
+template <class Function>
+RDNA_INLINE void for_lds_cells(WorkgroupShadow& group, u64 address, u32 bytes, Function function) {
+  const u64 end = address + bytes;
+  while (address < end) {
+    const u64 granule = address / kGranuleBytes;
+    if (!group.lds_split[granule]) {
+      if (address % kGranuleBytes == 0 && end - address >= kGranuleBytes) {
+        function(group.lds_granules[granule], kWholeCell, address);
+        address += kGranuleBytes;
+        continue;
+      }
+      group.lds_split[granule] = 1;
+      for (u64 k = 0; k < 4; ++k) group.lds_dwords[4 * granule + k] = group.lds_granules[granule];
+    }
+    const u64 stop = std::min<u64>(end, (granule + 1) * kGranuleBytes);
+    for (u64 dword = address / 4; dword * 4 < stop; ++dword)
+      function(group.lds_dwords[dword], dword_bytes(address, static_cast<u32>(stop - address), dword), dword * 4);
+    address = stop;
+  }
+}
+
+// The pages of global memory that one instruction touches, each locked while it is the current one.
+class GlobalPages {
+ public:
+  explicit GlobalPages(LaunchShadow& launch) : launch_(launch) {}
+  ~GlobalPages() {
+    if (shard_) shard_->mutex.unlock();
+  }
+  GlobalPages(const GlobalPages&) = delete;
+  GlobalPages& operator=(const GlobalPages&) = delete;
+
+  GlobalPage& of(u64 number) {
+    if (page_ && number == number_) return *page_;
+    if (shard_) shard_->mutex.unlock();
+    shard_ = &launch_.global[number % kShards];
+    shard_->mutex.lock();
+    auto& page = shard_->pages[number];
+    if (!page) page = take_page();
+    page_ = page.get();
+    number_ = number;
+    return *page_;
+  }
+
+ private:
+  LaunchShadow& launch_;
+  GlobalShard* shard_ = nullptr;
+  GlobalPage* page_ = nullptr;
+  u64 number_ = 0;
+};
+
+template <class Function>
+RDNA_INLINE void for_global_cells(GlobalPages& pages, u64 address, u32 bytes, Function function) {
+  const u64 end = address + bytes;
+  while (address < end) {
+    GlobalPage& page = pages.of(address / kPageBytes);
+    const u64 granule = address % kPageBytes / kGranuleBytes;
+    u64& word = page.split[granule / 64];
+    const u64 bit = 1ull << (granule % 64);
+    if (!(word & bit)) {
+      if (address % kGranuleBytes == 0 && end - address >= kGranuleBytes) {
+        function(page.granules[granule], kWholeCell, address);
+        address += kGranuleBytes;
+        continue;
+      }
+      word |= bit;
+      if (!page.dwords) page.dwords = std::make_unique<GlobalCell[]>(kPageBytes / 4);
+      for (u64 k = 0; k < 4; ++k) page.dwords[4 * granule + k] = page.granules[granule];
+    }
+    const u64 stop = std::min<u64>(end, (address / kGranuleBytes + 1) * kGranuleBytes);
+    for (u64 dword = address / 4; dword * 4 < stop; ++dword)
+      function(page.dwords[dword % (kPageBytes / 4)], dword_bytes(address, static_cast<u32>(stop - address), dword), dword * 4);
+    address = stop;
+  }
+}
+
+}  // namespace rdna

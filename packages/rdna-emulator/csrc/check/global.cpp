@@ -1,0 +1,146 @@
+// Races in global memory, by vector clocks; lanes that collide.
+#include <algorithm>
+
+#include "check/cells.hpp"
+#include "check/shadow.hpp"
+
+namespace rdna {
+namespace {
+
+bool ordered(const WaveShadow& shadow, const Stamp& stamp) {
+  return stamp.wave == 0 || stamp.wave == shadow.id || shadow.known.of(stamp.wave) >= stamp.clock;
+}
+
+std::string race_text(const char* what, u64 address, const Stamp& other, const char* how) {
+  char text[160];
+  std::snprintf(text, sizeof text, "race: %s 0x%llx, which wave %u of the launch %s with no barrier or atomic in between", what,
+                static_cast<unsigned long long>(address), other.wave - 1, how);
+  return text;
+}
+
+struct Race {
+  std::string text;
+  int lane = -1;
+};
+
+RDNA_INLINE void touch_read(WaveShadow& shadow, GlobalCell& cell, u64 address, Stamp mine, int lane, Race& race) {
+  const bool conflict = cell.write.wave != 0 && (cell.write.byte_mask & mine.byte_mask) && !mine.atomic;
+  if (conflict && race.lane < 0 && !ordered(shadow, cell.write)) race = {race_text("reads", address, cell.write, "wrote"), lane};
+  Stamp& first = cell.reads[0];
+  (first.wave == 0 || first.wave == shadow.id || ordered(shadow, first) ? first : cell.reads[1]) = mine;
+}
+
+void touch_write(WaveShadow& shadow, GlobalCell& cell, u64 address, Stamp mine, int lane, Race& race) {
+  const bool both_atomic = cell.write.atomic && mine.atomic;
+  if (race.lane < 0 && (cell.write.byte_mask & mine.byte_mask) && !both_atomic && !ordered(shadow, cell.write))
+    race = {race_text("writes", address, cell.write, "wrote"), lane};
+  for (const Stamp& read : cell.reads)
+    if (race.lane < 0 && (read.byte_mask & mine.byte_mask) && !(read.atomic && mine.atomic) && !ordered(shadow, read))
+      race = {race_text("writes", address, read, "read"), lane};
+  if (cell.write.wave == shadow.id && cell.write.clock == shadow.clock && !mine.atomic) mine.byte_mask |= cell.write.byte_mask;
+  cell.write = mine;
+}
+
+// The first lane that stores to each dword: an open-addressed table, at most half full.
+class LaneOfDword {
+ public:
+  int insert(u64 address, int lane) {
+    for (u32 at = static_cast<u32>(address / 4 * 0x9e3779b1u) % kSlots;; at = (at + 1) % kSlots) {
+      if (lanes_[at] < 0) {
+        addresses_[at] = address;
+        lanes_[at] = static_cast<i8>(lane);
+        return lane;
+      }
+      if (addresses_[at] == address) return lanes_[at];
+    }
+  }
+  LaneOfDword() { std::memset(lanes_, -1, sizeof lanes_); }
+
+ private:
+  static constexpr u32 kSlots = 256;
+  u64 addresses_[kSlots];
+  i8 lanes_[kSlots];
+};
+
+}  // namespace
+
+void check_collisions(Wave& w, const Inst& i, const LaneAccess& access) {
+  u64 previous = 0;
+  bool increasing = true;
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const u64 address = access.addresses[__builtin_ctz(lanes)];
+    increasing &= address >= previous;
+    previous = address + access.bytes;
+  }
+  if (increasing) return;
+  LaneOfDword lane_of;
+  const u32 shift = access.high ? 16 : 0;
+  const u32 mask = access.bytes >= 4 ? ~0u : (1u << 8 * access.bytes) - 1;
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const int lane = __builtin_ctz(lanes);
+    for (u32 dword = 0; dword < std::max(access.bytes / 4, 1u); ++dword) {
+      const u64 address = access.addresses[lane] + 4 * dword;
+      const int first = lane_of.insert(address, lane);
+      if (first == lane) continue;
+      const u32 first_dword = static_cast<u32>((address - access.addresses[first]) / 4);
+      const u32 mine = w.v[access.data_row + dword][lane] >> shift & mask;
+      const u32 other = w.v[access.data_row + first_dword][first] >> shift & mask;
+      if (mine != other) {
+        char text[160];
+        std::snprintf(text, sizeof text, "collision: lanes %d and %d store 0x%x and 0x%x to one place, 0x%llx", first, lane, other,
+                      mine, static_cast<unsigned long long>(address));
+        report_finding(w, i, lane, text);
+        return;
+      }
+    }
+  }
+}
+
+void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
+  WaveShadow& shadow = *w.shadow;
+  LaunchShadow& launch = *shadow.launch;
+  const bool scalar = i.info->dst[0].kind == OperandKind::sgpr;
+  if (shadow.model && !scalar) model_global(*shadow.model, launch.model, shadow.group->model, access, false);
+  if (launch.checks & kCheckUninitialised) {
+    if ((access.access == Access::load || access.returns) && !scalar) define_loaded(shadow, i, access);
+    if (access.access != Access::load) check_address_taint(w, i, i.info->src[1], access.lanes);
+  }
+  if ((launch.checks & kCheckCollisions) && access.access == Access::store) check_collisions(w, i, access);
+  if (!(launch.checks & kCheckRaces)) return;
+
+  const bool is_load = access.access == Access::load;
+  const bool device_load = is_load && i.info->glc;  // what an atomic load becomes
+  if (access.access == Access::store) note_access(shadow, access, false);
+  Stamp mine;
+  mine.wave = shadow.id;
+  mine.clock = shadow.clock;
+  mine.atomic = device_load || access.access == Access::atomic;
+  Race race;
+  {
+    GlobalPages pages(launch);
+    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+      const int lane = __builtin_ctz(lanes);
+      for_global_cells(pages, access.addresses[lane], access.bytes, [&](GlobalCell& cell, u32 byte_mask, u64 address) RDNA_LAMBDA_INLINE {
+        mine.byte_mask = byte_mask & kWholeCell;
+        if (device_load && cell.write.wave != 0 && cell.write.wave != shadow.id) {
+          const std::lock_guard lock(launch.mutex);
+          shadow.acquired.join(launch.known_by[cell.write.wave]);
+          shadow.acquired.raise(cell.write.wave, cell.write.clock);
+        }
+        if (is_load) {
+          touch_read(shadow, cell, address, mine, lane, race);
+        } else {
+          touch_write(shadow, cell, address, mine, lane, race);
+        }
+      });
+    }
+  }
+  if (access.access == Access::atomic) {
+    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) publish(w, access.addresses[__builtin_ctz(lanes)]);
+    const u32 old_clock = shadow.clock++;
+    restamp_outstanding(shadow, old_clock, 0);
+  }
+  if (race.lane >= 0) report_finding(w, i, race.lane, race.text);
+}
+
+}  // namespace rdna

@@ -1,0 +1,105 @@
+// Races in LDS, by barrier epochs; undefined bytes of LDS.
+#include "check/cells.hpp"
+#include "check/shadow.hpp"
+
+namespace rdna {
+namespace {
+
+struct LdsRace {
+  const char* what = nullptr;
+  int lane = -1;
+  u32 other_wave = 0;
+  u64 address = 0;
+};
+
+RDNA_INLINE void touch(WorkgroupShadow& group, LdsCell& cell, u32 byte_mask, u64 address, Access access, u32 me, int lane, LdsRace& race) {
+  const u32 epoch = group.epoch;
+  const bool both_atomic = cell.atomic && access == Access::atomic;
+  if (cell.write_epoch >= epoch && cell.writer != me && (cell.write_bytes & byte_mask) && !both_atomic)
+    race = {access == Access::load ? "reads" : "writes", lane, cell.writer, address};
+  const u32 mine = 1u << me;
+  if (access == Access::load) {
+    if (cell.read_epoch < epoch) cell.read_epoch = epoch, cell.readers = 0, cell.read_bytes = 0;
+    cell.readers |= mine;
+    cell.read_bytes |= static_cast<u8>(byte_mask);
+    return;
+  }
+  if (cell.read_epoch >= epoch && (cell.readers & ~mine) && (cell.read_bytes & byte_mask) && !both_atomic)
+    race = {"writes", lane, static_cast<u32>(__builtin_ctz(cell.readers & ~mine)), address};
+  if (cell.write_epoch < epoch || cell.writer != me) cell.write_epoch = epoch, cell.write_bytes = 0;
+  cell.writer = static_cast<u8>(me);
+  cell.write_bytes |= static_cast<u8>(byte_mask);
+  cell.atomic = access == Access::atomic;
+}
+
+// What a load brings from undefined bytes, and what a store of undefined bytes leaves.
+void move_taint(WaveShadow& shadow, WorkgroupShadow& group, const Inst& i, const LaneAccess& access) {
+  const bool loads = access.access == Access::load || access.returns;
+  if (loads) define_loaded(shadow, i, access);
+  const u32 dwords = (access.bytes + 3) / 4;
+  bool data_tainted = false;
+  if (!loads)
+    for (u32 k = 0; k < dwords; ++k) data_tainted |= is_tainted(shadow, access.data_row + k);
+  const u32 first_byte = access.high ? 2 : 0;
+  const u32 all_bytes = (1u << access.bytes) - 1;
+  bool loaded_undefined = false;
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const int lane = __builtin_ctz(lanes);
+    const u64 address = access.addresses[lane];
+    const u32 at = address % kGranuleBytes;
+    // The bytes may reach into the granule after.
+    u16& low = group.lds_undefined[address / kGranuleBytes];
+    const bool crosses = at + access.bytes > kGranuleBytes;
+    u32 undefined = low >> at;
+    if (crosses) undefined |= static_cast<u32>(group.lds_undefined[address / kGranuleBytes + 1]) << (kGranuleBytes - at);
+    if (access.access != Access::store) {
+      undefined &= all_bytes;
+      if (!loads || undefined == 0) continue;
+      loaded_undefined = true;
+      for (u32 byte = 0; byte < access.bytes; ++byte)
+        if (undefined >> byte & 1) shadow.vector_taint[access.data_row + byte / 4][(byte + first_byte) % 4] |= 1u << lane;
+      continue;
+    }
+    u32 stored = 0;
+    if (data_tainted)
+      for (u32 byte = 0; byte < access.bytes; ++byte)
+        stored |= (shadow.vector_taint[access.data_row + byte / 4][(byte + first_byte) % 4] >> lane & 1) << byte;
+    low = static_cast<u16>((low & ~(all_bytes << at)) | stored << at);
+    if (crosses) {
+      u16& next = group.lds_undefined[address / kGranuleBytes + 1];
+      next = static_cast<u16>((next & ~(all_bytes >> (kGranuleBytes - at))) | stored >> (kGranuleBytes - at));
+    }
+  }
+  if (loaded_undefined)
+    for (u32 k = 0; k < dwords; ++k) update_tainted(shadow, access.data_row + k);
+}
+
+}  // namespace
+
+void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
+  WaveShadow& shadow = *w.shadow;
+  WorkgroupShadow& group = *shadow.group;
+  const u32 checks = shadow.launch->checks;
+  if (shadow.model) model_lds(*shadow.model, shadow.launch->model, access);
+  if ((checks & kCheckCollisions) && access.access == Access::store) check_collisions(w, i, access);
+  if (checks & kCheckUninitialised) move_taint(shadow, group, i, access);
+  if (!(checks & kCheckRaces)) return;
+  note_access(shadow, access, true);
+  LdsRace race;
+  u64 previous = ~0ull;
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const int lane = __builtin_ctz(lanes);
+    if (access.addresses[lane] == previous) continue;  // a broadcast
+    previous = access.addresses[lane];
+    for_lds_cells(group, access.addresses[lane], access.bytes, [&](LdsCell& cell, u32 byte_mask, u64 address) RDNA_LAMBDA_INLINE {
+      touch(group, cell, byte_mask, address, access.access, w.index, lane, race);
+    });
+  }
+  if (!race.what) return;
+  char text[160];
+  std::snprintf(text, sizeof text, "race: %s LDS byte 0x%llx that wave %u of the workgroup touched with no barrier in between", race.what,
+                static_cast<unsigned long long>(race.address), race.other_wave);
+  report_finding(w, i, race.lane, text);
+}
+
+}  // namespace rdna
