@@ -112,12 +112,12 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
 // All tiles of a wave, and the meeting of the waves.
 template <bool kFolded>
 RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, const KeyRange &range,
-                        const Results &results, Lds lds, uint32_t thread, int wave_number) {
+                        const WaveTiles &tiles, Pages &pages, const Results &results, Lds lds, uint32_t thread,
+                        int wave_number) {
   const int first_dim = wave_number % kHeadDimSplit * kWaveDims;
   const int column = lane() % (kFolded ? 8 : 16);
   const uint32_t token_bytes = arguments.kv_stride_token * kElementBytes;
   const Lds tile_memory = lds + kTilesAt + wave_number * kTileBytes;
-  const WaveTiles tiles = find_tiles(range, place.segment, wave_number / kHeadDimSplit);
   float residual_factor = !kFolded || lane() % 16 >= 8 ? -1.0f : 0.0f;
   opaque(residual_factor);  // a known factor would cost a conversion and a subtraction instead of one instruction
 
@@ -128,7 +128,7 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
     wave.states[i].position = range.length - arguments.max_query_len + row.token;
   }
   if (tiles.first < tiles.end) {
-    Pages pages(arguments, place, range, tiles);
+    pages.turn();
     ScoreExchange exchange(lds + kScoresAt, wave_number);
     const uint32_t before = larger((int)(range.first_key - tiles.first * kTileKeys), 0) * token_bytes;
     const Buffer first = buffer(pages.start(0) + before, pages.bytes(0) - before);
@@ -173,17 +173,21 @@ void RDNA_KERNEL_NAME(DecodeArguments arguments) {
 
   const Place place = find_place(arguments);
   if (place.rows <= 0) return;
-  const int length = load_uniform(arguments.seq_lens, place.sequence);
+  // Q and the length are asked for at once, page numbers as soon as the length is there.
   const QueryLoads query_loads(arguments, place, thread);
-  const KeyRange keys = find_keys(arguments, length);
+  pin_order();
+  const KeyRange keys = find_keys(arguments, load_uniform(arguments.seq_lens, place.sequence));
   if (place.segment >= keys.segments) return;
+  const WaveTiles tiles = find_tiles(keys, place.segment, wave / kHeadDimSplit);
+  Pages pages(arguments, place, keys, tiles);
+  pin_order();
   query_loads.store(place, lds, thread);
   lds_barrier();
   const Results results(arguments, place);
   if (kRowTiles == 1 && place.rows <= 8) {
-    attend<true>(arguments, place, keys, results, lds, thread, wave);
+    attend<true>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
   } else {
-    attend<false>(arguments, place, keys, results, lds, thread, wave);
+    attend<false>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
   }
   if (keys.segments > 1) results.merge_partials(keys.segments, lds + kFlagAt, thread);
 }

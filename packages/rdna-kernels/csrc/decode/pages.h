@@ -12,17 +12,18 @@ namespace rdna {
 class Pages {
  public:
   RDNA_INLINE Pages(const DecodeArguments &arguments, const Place &place, const KeyRange &range, WaveTiles tiles)
-      : tiles_(tiles), length_(range.length), last_tile_(range.end_tile - 1) {
+      : tiles_(tiles), length_(range.length), last_tile_(larger<int>(range.end_tile - 1, 0)) {
     page_tiles_ = (uint32_t)arguments.page_size / kTileKeys;
     table_ = address(arguments.block_table + place.sequence * arguments.block_table_stride);
+    // A sequence without keys may have no entry. Any word does, and no wave uses it.
+    if (range.length == 0) table_ = address(arguments.seq_lens + place.sequence);
     head_ = address(arguments.kv_cache) + place.kv_head * arguments.kv_stride_head * kElementBytes;
     page_bytes_ = arguments.kv_stride_block * kElementBytes;
     token_bytes_ = arguments.kv_stride_token * kElementBytes;
     look_up();
-    turn();
   }
 
-  // The next 32 tiles become the present ones: 0-31 of the wave at first.
+  // The next 32 tiles become the present ones. The first call brings tiles 0-31 of the wave.
   RDNA_INLINE void turn() {
     uint64_t at = head_ + page_number_ * page_bytes_ + place_in_page_ * (token_bytes_ * kTileKeys);
     low_ = (uint32_t)at;
