@@ -120,6 +120,14 @@ void Device::collect(Module& module, LaunchOutcome& outcome, Launch& launch) {
 
 LaunchOutcome Device::launch(Module& module, const LaunchRequest& request) {
   const std::lock_guard lock(launching_);
+  LaunchOutcome outcome;
+  const std::size_t entry_word = request.kernel.entry / 4;
+  if (entry_word >= module.program.index_of_word.size() || module.program.index_of_word[entry_word] < 0) {
+    outcome.failed = true;
+    outcome.fault = Fault::unknown_instruction;
+    outcome.message = "kernel " + request.kernel.name + " begins in the middle of an instruction";
+    return outcome;
+  }
   Launch launch;
   LaunchMemory memory;
   launch.program = &module.program;
@@ -151,7 +159,6 @@ LaunchOutcome Device::launch(Module& module, const LaunchRequest& request) {
   };
   run(job, request.random ? 0 : static_cast<u32>(std::min<u64>(workgroups, seats_.size()) - 1));
 
-  LaunchOutcome outcome;
   collect(module, outcome, launch);
   if (launch.shadow) {
     outcome.findings = take_findings(launch.shadow);

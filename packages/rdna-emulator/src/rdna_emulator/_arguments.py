@@ -29,7 +29,7 @@ class Packer:
         for argument in kernel.arguments:
             if argument.hidden and argument.kind not in _HIDDEN and argument.kind not in _NULL:
                 raise LaunchError(f"kernel {kernel.name} wants {argument.kind}, which the emulator does not give")
-        self.size = max([kernel.argument_bytes, *(a.offset + a.size for a in kernel.arguments)])
+        self.size = kernel.argument_bytes
         self.names = tuple(a.name.encode() for a in self.visible)
 
     def pack(

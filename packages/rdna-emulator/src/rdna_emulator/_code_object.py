@@ -17,6 +17,8 @@ _OSABI_AMDGPU_HSA = 64
 _NOTE_METADATA = 32
 _SECTION_SYMTAB, _SECTION_RELA, _SECTION_DYNSYM = 2, 4, 11
 _SEGMENT_LOAD, _SEGMENT_NOTE = 1, 4
+_LARGEST_IMAGE = 1 << 30
+_LARGEST_ARGUMENTS = 1 << 16
 _RELOCATION_ABS64, _RELOCATION_RELATIVE64 = 3, 13
 
 # EF_AMDGPU_MACH of e_flags, for the targets that people are likely to mix up.
@@ -200,8 +202,8 @@ def _load_image(elf: _Elf) -> tuple[npt.NDArray[np.uint8], tuple[Segment, ...]]:
     if not loads:
         raise CodeObjectError("nothing to load: is it a relocatable object that was not linked?")
     size = max(address + memory for _, _, _, address, _, _, memory, _ in loads)
-    if size > 1 << 32:
-        raise CodeObjectError(f"the image would take {size} bytes")
+    if size > _LARGEST_IMAGE:
+        raise CodeObjectError(f"the image would take {size} bytes; the emulator loads up to {_LARGEST_IMAGE}")
     page = 4096
     memory = np.zeros(size + page, dtype=np.uint8)
     start = -memory.__array_interface__["data"][0] % page
@@ -280,10 +282,14 @@ def _kernel(entry: dict[str, Any], symbols: dict[str, _Symbol], image: npt.NDArr
     descriptor_symbol = symbols.get(str(entry.get(".symbol", f"{name}.kd")))
     if descriptor_symbol is None or not descriptor_symbol.defined:
         raise CodeObjectError(f"kernel {name} has no descriptor ({name}.kd)")
+    arguments = _arguments(entry.get(".args", []))
+    size = max([int(entry.get(".kernarg_segment_size", 0)), *(a.offset + a.size for a in arguments)])
+    if not 0 <= size <= _LARGEST_ARGUMENTS or any(a.offset < 0 or a.size < 0 for a in arguments):
+        raise CodeObjectError(f"kernel {name} would have {size} bytes of arguments")
     return KernelObject(
         name=name,
-        arguments=_arguments(entry.get(".args", [])),
-        argument_bytes=int(entry.get(".kernarg_segment_size", 0)),
+        arguments=arguments,
+        argument_bytes=size,
         resources=Resources(
             vgprs=int(entry.get(".vgpr_count", 0)),
             sgprs=int(entry.get(".sgpr_count", 0)),
@@ -303,7 +309,13 @@ def read_code_object(data: bytes, target: str) -> CodeObject:
 
     Raises CodeObjectError where the bytes are not ELF, are truncated or damaged, or are for another target.
     """
-    elf = _Elf(data)
+    try:
+        return _read(_Elf(data), target)
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, struct.error) as error:
+        raise CodeObjectError(f"the code object is damaged: {error!r}") from error
+
+
+def _read(elf: _Elf, target: str) -> CodeObject:
     found = _target(elf)
     if found not in (target, "gfx11-generic"):
         raise CodeObjectError(
@@ -317,21 +329,17 @@ def read_code_object(data: bytes, target: str) -> CodeObject:
     if not code:
         raise CodeObjectError("no executable segment")
     text = code[0]
-    symbols = {
-        s.name: s for kind in (_SECTION_SYMTAB, _SECTION_DYNSYM) for k in elf.sections_of(kind) for s in elf.symbols(k)
-    }
+    tables = [*elf.sections_of(_SECTION_SYMTAB), *elf.sections_of(_SECTION_DYNSYM)]
+    symbols = {symbol.name: symbol for table in tables for symbol in elf.symbols(table)}
     inside = [s for s in symbols.values() if s.defined and s.name]
     functions = {s.name: s.address for s in inside if text.address <= s.address < text.address + text.size}
     variables = {
         s.name: (s.address, s.size) for s in inside if s.size and s.name not in functions and not s.name.endswith(".kd")
     }
     result = CodeObject(target, image, segments, text, functions, variables)
-    try:
-        for entry in metadata["amdhsa.kernels"]:
-            kernel = _kernel(entry, symbols, image)
-            if not text.address <= kernel.descriptor.entry < text.address + text.size:
-                raise CodeObjectError(f"kernel {kernel.name} begins outside the code")
-            result.kernels[kernel.name] = kernel
-    except (KeyError, TypeError, ValueError) as error:
-        raise CodeObjectError(f"the metadata note is damaged: {error!r}") from error
+    for entry in metadata["amdhsa.kernels"]:
+        kernel = _kernel(entry, symbols, image)
+        if not text.address <= kernel.descriptor.entry < text.address + text.size or kernel.descriptor.entry % 4:
+            raise CodeObjectError(f"kernel {kernel.name} begins outside the code")
+        result.kernels[kernel.name] = kernel
     return result

@@ -24,6 +24,7 @@ CHECKS = ("waits", "uninitialised", "bounds", "races", "collisions", "barriers",
 MEASURES = ("model",)
 _MEASURE_MODEL = 1 << len(CHECKS)
 _LDS_LIMIT = 65536
+_SCRATCH_LIMIT = 262144  # a lane: 8 MiB a wave on the device
 _STACK = 16384  # scratch of a lane where the compiler could not tell how much calls need
 _MODE = 0xF0  # nearest even, denormals kept
 _MODE_MASK = 0x8000FF  # rounding, denormals, FP16_OVFL
@@ -156,10 +157,8 @@ class Kernel:
         self.resources: Resources = kernel.resources
         self._packer = Packer(kernel)
         descriptor = kernel.descriptor
-        private = max(descriptor.private_bytes, kernel.resources.scratch_bytes)
-        if kernel.resources.dynamic_stack:
-            private = max(private, _STACK)
-        self._static_lds = max(descriptor.lds_bytes, kernel.resources.lds_bytes)
+        private = max(descriptor.private_bytes, _STACK) if kernel.resources.dynamic_stack else descriptor.private_bytes
+        self._static_lds = descriptor.lds_bytes
         self._refusal = _refusal(kernel)
         self._record = KernelRecord(
             self.name.encode(),
@@ -295,6 +294,8 @@ def _refusal(kernel: KernelObject) -> str:
     descriptor = kernel.descriptor
     if not descriptor.wave32:
         return f"kernel {kernel.name} was compiled for waves of 64 lanes (-mwavefrontsize64); this runs waves of 32"
+    if descriptor.private_bytes > _SCRATCH_LIMIT:
+        return f"kernel {kernel.name} wants {descriptor.private_bytes} bytes of scratch a lane; up to {_SCRATCH_LIMIT} exist"
     if descriptor.mode & _MODE_MASK != _MODE:
         overflow = " and FP16_OVFL" if descriptor.mode >> 23 & 1 else ""
         return (
