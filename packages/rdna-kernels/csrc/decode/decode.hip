@@ -72,6 +72,11 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
   pin_order();
   if constexpr (kHeadDimSplit > 1) exchange.add(scores);
 
+  constexpr int ahead = kValuesInLds ? kFragmentsAhead : 0;
+  Fragment dims[kDimBlocks];
+#pragma unroll
+  for (int block = 0; block < ahead; ++block) dims[block] = wave.values.fragment(block);
+
   const bool inner = tile - range.first_inner < range.inner_tiles;
   const float scale = arguments.scale_log2;
   Weights weights[kRowTiles];
@@ -89,11 +94,6 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
     wave.values.pair();
     wave.values.load(next, wave.offsets);
   }
-  pin_order();
-  constexpr int ahead = kValuesInLds ? kFragmentsAhead : 0;
-  Fragment dims[kDimBlocks];
-#pragma unroll
-  for (int block = 0; block < ahead; ++block) dims[block] = wave.values.fragment(block);
   pin_order();
 #pragma unroll
   for (int block = 0; block < kDimBlocks; ++block) {
