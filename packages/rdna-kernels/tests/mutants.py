@@ -38,9 +38,9 @@ KEYS_SEEN = (
     Mutant("window too long", "decode/softmax.h", "position - window + 1, 0)", "position - window, 0)", WINDOW),
     Mutant("window too short", "decode/softmax.h", "position - window + 1, 0)", "position - window + 2, 0)", WINDOW),
     Mutant("keys before the first", "decode/softmax.h", "position < 0 ? 0 : ", "", EMPTY),
-    Mutant("unmasked tile too many", "decode/work.h", "- keys.first_inner, 0);", "- keys.first_inner + 1, 0);", SMALL),
+    Mutant("unmasked tile too many", "decode/work.h", "first_end / kTileKeys -", "first_end / kTileKeys + 1 -", SMALL),
     Mutant("first tile too late", "decode/work.h", "first_key / kTileKeys;", "first_key / kTileKeys + 1;", WINDOW),
-    Mutant("last tile left out", "decode/work.h", "(length + kTileKeys - 1) / kTileKeys", "length / kTileKeys", SMALL),
+    Mutant("last tile left out", "decode/work.h", "length + kTileKeys - 1)", "length)", SMALL),
 )
 ROWS = (
     Mutant("another head's query", "decode/query.h", "place.kv_head * arguments.gqa", "0", SMALL),
