@@ -6,37 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from guarded_memory import at_end_of_mapping, sparse_zeros
+from guarded_memory import at_end_of_mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import relative_error
 from problem import DTYPES, Problem, make_problem, nan_filled
 from rdna_kernels import EmulatedExecutor, Executor, LaunchRecord, decode_attention
-from rdna_registry import DEFAULT_TARGET, KernelVariant, select
+from rdna_registry import DEFAULT_TARGET, load
+from verdict import at_far_pages, entry_of, fault_of, make_scratch
 
 
 def assert_right(problem: Problem, executor: Executor, **options: Any) -> None:
     assert problem.error(executor, **options) <= problem.tolerance
-
-
-def entry_of(problem: Problem) -> KernelVariant:
-    num_q_heads, head_size = problem.q.shape[1:]
-    num_kv_heads, page_size = problem.kv_cache.shape[1:3]
-    return select(
-        num_q_heads, num_kv_heads, head_size, problem.max_query_len, page_size, 1, problem.window,
-        problem.q.dtype, len(problem.seq_lens) > 1,
-    )  # fmt: skip
-
-
-def make_scratch(problem: Problem) -> tuple[np.ndarray[Any, Any], ...]:
-    (rows, width), _, counters = entry_of(problem).scratch_shapes()
-    seqs = len(problem.seq_lens)
-    return (
-        nan_filled((seqs * rows, width), np.float32),
-        nan_filled((seqs * rows,), np.float32),
-        nan_filled((seqs * rows,), np.float32),
-        np.zeros(seqs * counters, np.int32),
-    )
 
 
 @pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
@@ -90,15 +71,37 @@ def test_arrays_that_end_at_the_end_of_memory(executor: Executor, lengths: list[
 
 
 @pytest.mark.parametrize("page_size", [16, 1568])
-def test_block_ids_past_32_bits_of_offset(executor: Executor, page_size: int) -> None:
-    small = make_problem([page_size + 9], page_size=page_size, head_size=128, num_kv_heads=1, extra_columns=0)
-    elements = page_size * 256
-    ids = [2**31 // elements + 1, 2**32 // elements + 1]
-    cache = sparse_zeros((ids[-1] + 1, 1, page_size, 256), small.kv_cache.dtype)
-    cache[ids] = small.kv_cache[small.block_table[0]]
-    wanted = small.exact()
-    small.kv_cache, small.block_table = cache, np.array([ids], np.int32)
-    assert relative_error(small.run(executor), wanted) <= small.tolerance
+@pytest.mark.parametrize("head_size", [64, 128])
+def test_block_ids_past_32_bits_of_offset(executor: Executor, page_size: int, head_size: int) -> None:
+    problem = make_problem([page_size + 9], page_size=page_size, head_size=head_size, num_kv_heads=1)
+    exact = problem.exact()
+    assert fault_of(at_far_pages(problem), exact, executor) is None
+
+
+def test_views_with_gaps_give_the_bits_of_dense_arrays(executor: Executor) -> None:
+    problem = make_problem([300, 20], gqa=3, max_query_len=2, page_size=32)
+    wanted = problem.run(executor)
+    fused = nan_filled((4, 20, 64), np.float16)  # q and out in one array, a head of each in turn
+    fused[:, 4:10] = problem.q
+    cache = nan_filled((2 * len(problem.kv_cache), 2, 5, 32, 160), np.float16)[::2, 1, 1:3, :, 16:144]
+    cache[...] = problem.kv_cache
+    table = np.full((2, 40), -1, np.int32)[:, 3 : 3 + problem.block_table.shape[1]]
+    table[...] = problem.block_table
+    problem.q, problem.kv_cache, problem.block_table = fused[:, 4:10], cache, table
+    got = problem.run(executor, out=fused[:, 12:18])
+    assert got.base is fused
+    np.testing.assert_array_equal(got.view(np.uint16), wanted.view(np.uint16))
+    assert np.isnan(fused[:, :4]).all()
+    assert np.isnan(fused[:, 10:12]).all()
+    assert np.isnan(fused[:, 18:]).all()
+
+
+def test_a_kernel_from_the_registry_is_this_operator(executor: Executor) -> None:
+    problem = make_problem([300, 20], gqa=3, max_query_len=2, window=100)
+    kernel = load(entry_of(problem))
+    assert kernel is not None
+    got = kernel(problem.q, problem.kv_cache, problem.block_table, problem.seq_lens, executor=executor)
+    np.testing.assert_array_equal(got.view(np.uint16), problem.run(executor).view(np.uint16))
 
 
 def test_a_batchs_rows_are_those_of_its_sequences_alone(executor: Executor) -> None:

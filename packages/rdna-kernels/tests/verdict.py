@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import rdna_registry
 from guarded_memory import sparse_zeros
 from oracle import relative_error
-from problem import Problem, make_problem, nan_filled
+from problem import Problem, make_problem
 from rdna_emulator import EmulatorError
 from rdna_kernels import Executor
 from rdna_registry import KernelVariant, select
@@ -34,15 +35,11 @@ def entry_of(problem: Problem) -> KernelVariant:
 
 
 def make_scratch(problem: Problem) -> tuple[Array, Array, Array, Array]:
-    """Scratch of a problem, with NaN where no result is yet."""
-    (rows, width), _, counters = entry_of(problem).scratch_shapes()
-    seqs = len(problem.seq_lens)
-    return (
-        nan_filled((seqs * rows, width), np.float32),
-        nan_filled((seqs * rows,), np.float32),
-        nan_filled((seqs * rows,), np.float32),
-        np.zeros(seqs * counters, np.int32),
-    )
+    """The registry's scratch of a problem, with NaN where no result is yet."""
+    scratch = rdna_registry.make_scratch(entry_of(problem), None, max_seqs=len(problem.seq_lens))
+    for partial in scratch[:3]:
+        partial.fill(np.nan)
+    return scratch
 
 
 def make(shape: dict[str, Any]) -> tuple[Problem, Array]:
