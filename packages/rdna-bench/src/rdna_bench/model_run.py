@@ -63,8 +63,8 @@ class TokenComparison:
 class ModelRun:
     """One prompt, from the file to the answer. Use in order: ``__init__``, ``load``, ``stream``, ``verify``."""
 
-    def __init__(self, options: GenerateOptions) -> None:
-        """Open the model and check everything that can be checked before the work begins.
+    def __init__(self, options: GenerateOptions, file: ModelFile | None = None) -> None:
+        """Open the model (or take an open ``file``) and check everything that can be checked before the work begins.
 
         Raises:
             ModelFileError: there is no model file, or one that is not served.
@@ -75,7 +75,7 @@ class ModelRun:
             raise ValueError("the prompt is empty: give the text that the model shall answer")
         start = time.perf_counter()
         self.options = options
-        self.file = ModelFile(options.model_path)
+        self.file = file or ModelFile(options.model_path)
         self.config = ModelConfig.from_file(self.file)
         self.tokenizer = ChatTokenizer(self.file)
         self.prompt_tokens = self.tokenizer.encode_chat(options.prompt)
@@ -100,10 +100,10 @@ class ModelRun:
         )
         self.load_seconds = time.perf_counter() - start
 
-    def load(self, progress: Progress = lambda stage, done, total: None) -> None:
-        """Read the weights (about 4 seconds and 540 MB for SmolLM2-135M) and open the executor."""
+    def load(self, progress: Progress = lambda stage, done, total: None, model: Transformer | None = None) -> None:
+        """Read the weights (540 MB for SmolLM2-135M), or take those of ``model``, and open the executor."""
         start = time.perf_counter()
-        self.model = Transformer(load_weights(self.file, lambda done, total: progress("weights", done, total)))
+        self.model = model or Transformer(load_weights(self.file, lambda done, total: progress("weights", done, total)))
         executor = EmulatedExecutor(self.options.target, checks=self.options.checks, seed=self.options.seed)
         for build in self._builds:
             executor.build_function(build.name)  # loaded here, so that the launches' time is the launches'

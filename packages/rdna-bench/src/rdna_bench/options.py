@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rdna_emulator import CHECKS
 from rdna_registry import as_dtype, as_target
-
-#: What the emulator can check on top of memory safety, which it always checks.
-CHECKS = ("waits", "uninitialised", "bounds", "races", "collisions", "barriers", "spin")
 
 
 def _target(value: str | None) -> str | None:

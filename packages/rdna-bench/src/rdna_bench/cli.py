@@ -1,0 +1,195 @@
+"""The command ``rdna-bench``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rdna_emulator import EmulatorError
+from rdna_kernels import Catalogue, KernelsError
+from rdna_registry import DEFAULT_TARGET
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from rdna_bench import options
+from rdna_bench.model_run import GenerateOptions, ModelRun
+from rdna_bench.report import builds_table, decode_table, generate_table
+from rdna_bench.synthetic import DecodeRun, DecodeShape
+
+app = typer.Typer(
+    name="rdna-bench",
+    help="Run and measure attention kernels for AMD RDNA GPUs, on machines with and without one.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+_errors = Console(stderr=True)
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 a difference or a finding, 2 bad input."""
+    app()
+
+
+@app.command(
+    epilog="Example: [bold]rdna-bench generate 'Why is the sky blue?' --tokens 40 --checks all --verify[/bold]"
+)
+def generate(
+    prompt: Annotated[str, typer.Argument(help="What the model shall answer.", show_default=False)],
+    tokens: Annotated[int, typer.Option(callback=options.at_least(1), help="Most tokens to generate.")] = 40,
+    dtype: options.Dtype = "fp16",
+    target: options.Target = DEFAULT_TARGET,
+    page_size: options.PageSize = 16,
+    checks: options.Checks = "none",
+    verify: options.Verify = False,
+    seed: options.Seed = 0,
+    model: options.Model = None,
+    as_json: options.Json = False,
+) -> None:
+    """Generate text with SmolLM2-135M, every attention of every layer through our machine code."""
+    with _bad_input():
+        run = ModelRun(
+            GenerateOptions(
+                prompt=prompt,
+                max_tokens=tokens,
+                dtype=dtype,
+                target=target,
+                page_size=page_size,
+                checks=options.parse_checks(checks),
+                verify=verify,
+                seed=seed,
+                model_path=model,
+            )
+        )
+    with _findings():
+        with _progress() as progress:
+            run.load(progress)
+            pieces = run.stream(progress)
+            text = next(pieces, "") if not as_json else "".join(pieces)
+        if not as_json:
+            sys.stdout.write(text)
+            for piece in pieces:
+                sys.stdout.write(piece)
+                sys.stdout.flush()
+            sys.stdout.write("\n\n")
+    if verify:
+        with _progress() as progress:
+            run.verify(progress)
+    _show(run, generate_table(run), as_json)
+
+
+@app.command(
+    epilog="Example: [bold]rdna-bench decode --num-q-heads 32 --num-kv-heads 8 --head-size 128 --context 4096[/bold]"
+)
+def decode(
+    num_q_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Query heads.")] = 9,
+    num_kv_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Key and value heads.")] = 3,
+    head_size: Annotated[int, typer.Option(callback=options.at_least(1), help="Elements of a head.")] = 64,
+    max_query_len: Annotated[int, typer.Option(callback=options.at_least(1), help="New tokens of each sequence.")] = 1,
+    context: Annotated[
+        int, typer.Option(callback=options.at_least(1), help="Tokens of each sequence, the new ones included.")
+    ] = 1024,
+    num_seqs: Annotated[int, typer.Option(callback=options.at_least(1), help="Sequences of the batch.")] = 1,
+    window: Annotated[int, typer.Option(callback=options.at_least(0), help="Keys that a token sees; 0 is all.")] = 0,
+    page_size: options.PageSize = 16,
+    dtype: options.Dtype = "fp16",
+    target: options.Target = DEFAULT_TARGET,
+    checks: options.Checks = "none",
+    verify: options.Verify = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Run one decode call on random data and count what its machine code does."""
+    shape = DecodeShape(
+        num_q_heads=num_q_heads,
+        num_kv_heads=num_kv_heads,
+        head_size=head_size,
+        max_query_len=max_query_len,
+        context=context,
+        num_seqs=num_seqs,
+        window=window,
+        page_size=page_size,
+        dtype=dtype,
+    )
+    with _bad_input():
+        run = DecodeRun(shape, target=target, checks=options.parse_checks(checks), verify=verify, seed=seed)
+    with _findings(), _errors.status("running"):
+        run.run()
+    _show(run, decode_table(run), as_json)
+
+
+@app.command(epilog="Example: [bold]rdna-bench builds --target gfx1151[/bold]")
+def builds(target: options.OptionalTarget = None, as_json: options.Json = False) -> None:
+    """List the built kernels: registers, LDS, spills, waves per SIMD and code size of each."""
+    with _bad_input():
+        catalogue = Catalogue.installed()
+        records = [record for record in catalogue.records if target in (None, record.target)]
+    if as_json:
+        _print_json([vars(record) for record in records])
+        return
+    console = Console()
+    for name in catalogue.targets if target is None else [target]:
+        console.print(builds_table(name, [record for record in records if record.target == name]))
+    console.print(f"{len(records)} builds, compiled by {catalogue.compiler}", highlight=False)
+
+
+@contextmanager
+def _bad_input() -> Iterator[None]:
+    """Turn what the checks before a run refuse into a usage error, exit code 2."""
+    try:
+        yield
+    except (ValueError, KernelsError) as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+@contextmanager
+def _findings() -> Iterator[None]:
+    """Print what the emulator reports about the machine code and exit 1."""
+    try:
+        yield
+    except EmulatorError as error:
+        _errors.print(f"\n{type(error).__name__}: {error}", style="red", markup=False, highlight=False)
+        raise typer.Exit(1) from error
+
+
+class _StageProgress:
+    """One progress bar on stderr, restarted for every stage; nothing when stderr is no terminal."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("start", total=None)
+        self._stage = "start"
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage != self._stage:
+            self._stage = stage
+            self._bar.reset(self._task, description=stage, total=total)
+        self._bar.update(self._task, completed=done)
+
+
+@contextmanager
+def _progress() -> Iterator[_StageProgress]:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}"), TimeElapsedColumn())
+    with Progress(*columns, console=_errors, transient=True, disable=not _errors.is_terminal) as bar:
+        yield _StageProgress(bar)
+
+
+def _show(run: ModelRun | DecodeRun, table: Table, as_json: bool) -> None:
+    if as_json:
+        _print_json(run.to_dict())
+    else:
+        Console().print(table)
+    if not run.passed:
+        _errors.print("verification failed: see above", style="red")
+        raise typer.Exit(1)
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
