@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from device_compiler import compile_hip
 from planted_faults import removals
-from rdna_emulator import CheckError, Device, MemoryFault, Report, SpinError
+from rdna_emulator import CHECKS, CheckError, Device, MemoryFault, Report, SpinError
 
 TARGETS = ("gfx1151", "gfx1100")
 SYNC = """
@@ -104,6 +104,14 @@ def test_right_code_has_no_finding(case: tuple[bytes, Callable[..., None]], targ
     code, run = case
     for seed in range(5):
         run(code, target, schedule=schedule, seed=seed)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_right_code_has_no_finding_of_one_check_alone(
+    case: tuple[bytes, Callable[..., None]], target: str, check: str
+) -> None:
+    code, run = case
+    run(code, target, checks=(check,))
 
 
 def noticed(code: bytes, run: Callable[..., None], target: str) -> bool:

@@ -4,7 +4,7 @@
 
 namespace rdna {
 
-constexpr u32 kWholeCell = 0xf;
+constexpr u32 kWholeGranule = 0xffff;
 
 // Bytes of `dword` that [address, address + bytes) covers.
 inline u32 dword_bytes(u64 address, u32 bytes, u64 dword) {
@@ -21,7 +21,7 @@ RDNA_INLINE void for_lds_cells(WorkgroupShadow& group, u64 address, u32 bytes, F
     const u64 granule = address / kGranuleBytes;
     if (!group.lds_split[granule]) {
       if (address % kGranuleBytes == 0 && end - address >= kGranuleBytes) {
-        function(group.lds_granules[granule], kWholeCell, address);
+        function(group.lds_granules[granule], 0xfu, address);
         address += kGranuleBytes;
         continue;
       }
@@ -64,25 +64,37 @@ class GlobalPages {
   u64 number_ = 0;
 };
 
+// What a granule's cell says of one of its dwords.
+inline GlobalCell part_of(GlobalCell cell, u32 dword) {
+  for (Stamp* stamp : {&cell.write, &cell.reads[0], &cell.reads[1]}) {
+    stamp->bytes = stamp->bytes >> 4 * dword & 0xf;
+    if (stamp->bytes == 0) *stamp = {};
+  }
+  return cell;
+}
+
+// Calls function(cell, mask of its bytes, address of the cell). Reading a part of a granule does not split it.
 template <class Function>
-RDNA_INLINE void for_global_cells(GlobalPages& pages, u64 address, u32 bytes, Function function) {
+RDNA_INLINE void for_global_cells(GlobalPages& pages, u64 address, u32 bytes, bool reads, Function function) {
   const u64 end = address + bytes;
   while (address < end) {
     GlobalPage& page = pages.of(address / kPageBytes);
     const u64 granule = address % kPageBytes / kGranuleBytes;
+    const u64 start = address / kGranuleBytes * kGranuleBytes;
+    const u64 stop = std::min<u64>(end, start + kGranuleBytes);
     u64& word = page.split[granule / 64];
     const u64 bit = 1ull << (granule % 64);
     if (!(word & bit)) {
-      if (address % kGranuleBytes == 0 && end - address >= kGranuleBytes) {
-        function(page.granules[granule], kWholeCell, address);
-        address += kGranuleBytes;
+      const u32 mask = ((1u << (stop - address)) - 1) << (address - start);
+      if (reads || mask == kWholeGranule) {
+        function(page.granules[granule], mask, start);
+        address = stop;
         continue;
       }
       word |= bit;
       if (!page.dwords) page.dwords = std::make_unique<GlobalCell[]>(kPageBytes / 4);
-      for (u64 k = 0; k < 4; ++k) page.dwords[4 * granule + k] = page.granules[granule];
+      for (u32 k = 0; k < 4; ++k) page.dwords[4 * granule + k] = part_of(page.granules[granule], k);
     }
-    const u64 stop = std::min<u64>(end, (address / kGranuleBytes + 1) * kGranuleBytes);
     for (u64 dword = address / 4; dword * 4 < stop; ++dword)
       function(page.dwords[dword % (kPageBytes / 4)], dword_bytes(address, static_cast<u32>(stop - address), dword), dword * 4);
     address = stop;

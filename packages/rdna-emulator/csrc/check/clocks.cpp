@@ -111,7 +111,7 @@ void restamp_outstanding(WaveShadow& shadow, u32 old_clock, u32 old_epoch) {
           });
         } else if (entry.access == Access::store) {
           GlobalPages pages(*shadow.launch);
-          for_global_cells(pages, address, entry.bytes, [&](GlobalCell& cell, u32, u64) {
+          for_global_cells(pages, address, entry.bytes, true, [&](GlobalCell& cell, u32, u64) {
             if (cell.write.wave == shadow.id && cell.write.clock == old_clock) cell.write.clock = shadow.clock;
           });
         }

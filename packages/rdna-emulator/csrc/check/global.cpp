@@ -14,7 +14,7 @@ bool ordered(const WaveShadow& shadow, const Stamp& stamp) {
 std::string race_text(const char* what, u64 address, const Stamp& other, const char* how) {
   char text[160];
   std::snprintf(text, sizeof text, "race: %s 0x%llx, which wave %u of the launch %s with no barrier or atomic in between", what,
-                static_cast<unsigned long long>(address), other.wave - 1, how);
+                static_cast<unsigned long long>(address), static_cast<u32>(other.wave) - 1, how);
   return text;
 }
 
@@ -24,20 +24,30 @@ struct Race {
 };
 
 RDNA_INLINE void touch_read(WaveShadow& shadow, GlobalCell& cell, u64 address, Stamp mine, int lane, Race& race) {
-  const bool conflict = cell.write.wave != 0 && (cell.write.byte_mask & mine.byte_mask) && !mine.atomic;
-  if (conflict && race.lane < 0 && !ordered(shadow, cell.write)) race = {race_text("reads", address, cell.write, "wrote"), lane};
-  Stamp& first = cell.reads[0];
-  (first.wave == 0 || first.wave == shadow.id || ordered(shadow, first) ? first : cell.reads[1]) = mine;
+  if (cell.write.wave != 0 && (cell.write.bytes & mine.bytes) && !mine.atomic && race.lane < 0 && !ordered(shadow, cell.write))
+    race = {race_text("reads", address, cell.write, "wrote"), lane};
+  for (Stamp& slot : cell.reads) {
+    if (slot.wave == mine.wave && slot.clock == mine.clock) {
+      slot.bytes |= mine.bytes;
+      slot.atomic &= mine.atomic;
+      return;
+    }
+    if (slot.wave == 0 || ordered(shadow, slot)) {
+      slot = mine;
+      return;
+    }
+  }
+  cell.reads[1] = mine;
 }
 
-void touch_write(WaveShadow& shadow, GlobalCell& cell, u64 address, Stamp mine, int lane, Race& race) {
+RDNA_INLINE void touch_write(WaveShadow& shadow, GlobalCell& cell, u64 address, Stamp mine, int lane, Race& race) {
   const bool both_atomic = cell.write.atomic && mine.atomic;
-  if (race.lane < 0 && (cell.write.byte_mask & mine.byte_mask) && !both_atomic && !ordered(shadow, cell.write))
+  if (race.lane < 0 && (cell.write.bytes & mine.bytes) && !both_atomic && !ordered(shadow, cell.write))
     race = {race_text("writes", address, cell.write, "wrote"), lane};
   for (const Stamp& read : cell.reads)
-    if (race.lane < 0 && (read.byte_mask & mine.byte_mask) && !(read.atomic && mine.atomic) && !ordered(shadow, read))
+    if (race.lane < 0 && (read.bytes & mine.bytes) && !(read.atomic && mine.atomic) && !ordered(shadow, read))
       race = {race_text("writes", address, read, "read"), lane};
-  if (cell.write.wave == shadow.id && cell.write.clock == shadow.clock && !mine.atomic) mine.byte_mask |= cell.write.byte_mask;
+  if (cell.write.wave == mine.wave && cell.write.clock == mine.clock && cell.write.atomic == mine.atomic) mine.bytes |= cell.write.bytes;
   cell.write = mine;
 }
 
@@ -120,8 +130,8 @@ void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
     GlobalPages pages(launch);
     for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
       const int lane = __builtin_ctz(lanes);
-      for_global_cells(pages, access.addresses[lane], access.bytes, [&](GlobalCell& cell, u32 byte_mask, u64 address) RDNA_LAMBDA_INLINE {
-        mine.byte_mask = byte_mask & kWholeCell;
+      for_global_cells(pages, access.addresses[lane], access.bytes, is_load, [&](GlobalCell& cell, u32 byte_mask, u64 address) RDNA_LAMBDA_INLINE {
+        mine.bytes = byte_mask & kWholeGranule;
         if (device_load && cell.write.wave != 0 && cell.write.wave != shadow.id) {
           const std::lock_guard lock(launch.mutex);
           shadow.acquired.join(launch.known_by[cell.write.wave]);

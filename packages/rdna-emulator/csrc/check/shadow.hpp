@@ -12,12 +12,12 @@
 
 namespace rdna {
 
-// Which wave accessed memory, and when by that wave's own clock.
+// Which wave accessed memory, when by that wave's own clock, and which bytes of the cell.
 struct Stamp {
-  u32 wave = 0;  // launch-wide number, from 1; 0: nobody
-  u32 clock : 27 = 0;
-  u32 atomic : 1 = 0;
-  u32 byte_mask : 4 = 0;  // bytes of the dword
+  u64 wave : 24 = 0;  // launch-wide number, from 1; 0: nobody
+  u64 clock : 23 = 0;
+  u64 atomic : 1 = 0;
+  u64 bytes : 16 = 0;
 };
 
 // What a wave knows of the others: their accesses up to that clock happened before.
@@ -38,8 +38,8 @@ struct GlobalCell {
   Stamp reads[2];
 };
 
-// Memory is followed in granules of 16 bytes, what most instructions touch whole, and by dwords where one was touched
-// in part: `split` says which.
+// Memory is followed in granules of 16 bytes, what most instructions touch whole, and by dwords where a part of one was
+// touched (global memory: written; readers of parts are told apart by their bytes): `split` says which.
 constexpr u32 kGranuleBytes = 16;
 constexpr u64 kPageBytes = 4096;
 constexpr u32 kPageGranules = kPageBytes / kGranuleBytes;
