@@ -74,6 +74,47 @@ void move_taint(WaveShadow& shadow, WorkgroupShadow& group, const Inst& i, const
     for (u32 k = 0; k < dwords; ++k) update_tainted(shadow, access.data_row + k);
 }
 
+// Whether every lane touches one whole granule.
+bool whole_granules(const LaneAccess& access) {
+  if (access.bytes != kGranuleBytes) return false;
+  u64 all = 0;
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) all |= access.addresses[__builtin_ctz(lanes)];
+  return all % kGranuleBytes == 0;
+}
+
+// Nothing undefined is loaded or stored, the usual case for whole granules. Returns whether that was so.
+bool moves_defined(WaveShadow& shadow, WorkgroupShadow& group, const LaneAccess& access) {
+  for (u32 k = 0; k < kGranuleBytes / 4; ++k)
+    if (is_tainted(shadow, access.data_row + k)) return false;
+  u16* undefined = group.lds_undefined.data();
+  if (access.access == Access::store) {
+    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) undefined[access.addresses[__builtin_ctz(lanes)] / kGranuleBytes] = 0;
+    return true;
+  }
+  u32 any = 0;
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) any |= undefined[access.addresses[__builtin_ctz(lanes)] / kGranuleBytes];
+  return any == 0;
+}
+
+// Loads of granules that no other wave has written in this epoch, the usual case. Returns whether that was so.
+bool reads_quietly(WorkgroupShadow& group, const LaneAccess& access, u32 me) {
+  const u32 epoch = group.epoch;
+  const u8* split = group.lds_split.data();
+  LdsCell* cells = group.lds_granules.data();
+  u64 previous = ~0ull;
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const u64 granule = access.addresses[__builtin_ctz(lanes)] / kGranuleBytes;
+    if (granule == previous) continue;
+    previous = granule;
+    LdsCell& cell = cells[granule];
+    if (split[granule] | (cell.write_epoch >= epoch && cell.writer != me)) return false;
+    cell.readers = (cell.read_epoch >= epoch ? cell.readers : 0) | 1u << me;
+    cell.read_epoch = cell.read_epoch >= epoch ? cell.read_epoch : epoch;
+    cell.read_bytes = 0xf;
+  }
+  return true;
+}
+
 }  // namespace
 
 void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
@@ -82,9 +123,11 @@ void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
   const u32 checks = shadow.launch->checks;
   if (shadow.model) model_lds(*shadow.model, shadow.launch->model, access);
   if ((checks & kCheckCollisions) && access.access == Access::store) check_collisions(w, i, access);
-  if (checks & kCheckUninitialised) move_taint(shadow, group, i, access);
+  const bool whole = whole_granules(access);
+  if ((checks & kCheckUninitialised) && !(whole && moves_defined(shadow, group, access))) move_taint(shadow, group, i, access);
   if (!(checks & kCheckRaces)) return;
   note_access(shadow, access, true);
+  if (whole && access.access == Access::load && reads_quietly(group, access, w.index)) return;
   LdsRace race;
   u64 previous = ~0ull;
   for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {

@@ -143,6 +143,7 @@ struct WaveShadow {
   u64 tainted_s[2] = {};
   bool scc_tainted = true;
   u64 pending_v[4] = {}, pending_s[2] = {};
+  bool shared_destinations = false;       // two outstanding loads have had a register in common
   Queue queue;
   u32 outstanding[3] = {};                // operations of each counter, by the position of its bit
   u64 last_wmma_result[4] = {};           // registers of the WMMA that ran just before

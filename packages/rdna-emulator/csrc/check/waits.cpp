@@ -45,6 +45,9 @@ bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
     if (!(entry.counters & counter)) continue;
     entry.counters &= ~counter;
     --outstanding;
+    if (entry.counters != 0) continue;
+    for (int word = 0; word < 4; ++word) shadow.pending_v[word] &= ~entry.vgprs[word];
+    for (int word = 0; word < 2; ++word) shadow.pending_s[word] &= ~entry.sgprs[word];
   }
   return true;
 }
@@ -59,6 +62,9 @@ void apply_wait(WaveShadow& shadow, const WaitLimit& limit) {
   if (!ended) return;
   Queue& queue = shadow.queue;
   while (queue.size() && queue.at(0).counters == 0) queue.pop();
+  if (!shadow.shared_destinations) return;
+  // Of two loads into one register (d16 halves), the later may still be outstanding.
+  shadow.shared_destinations = queue.size() != 0;
   u64 vgprs[4] = {}, sgprs[2] = {};
   for (u32 k = 0; k < queue.size(); ++k) {
     const Outstanding& entry = queue.at(k);
@@ -96,6 +102,7 @@ void start_operation(WaveShadow& shadow, const InstPlan& plan) {
   entry.counters = plan.counters;
   for (int position = 0; position < 3; ++position) shadow.outstanding[position] += plan.counters >> position & 1;
   entry.out_of_order = plan.out_of_order;
+  shadow.shared_destinations |= overlaps(plan.writes_v, shadow.pending_v, 4);
   std::memcpy(entry.vgprs, plan.writes_v, sizeof entry.vgprs);
   std::memcpy(entry.sgprs, plan.writes_s, sizeof entry.sgprs);
   for (int word = 0; word < 4; ++word) shadow.pending_v[word] |= plan.writes_v[word];
