@@ -97,16 +97,38 @@ def close(got: Array, want: Array, tolerance: float = 2e-7) -> None:
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("equal_halves", [True, False])
+@pytest.mark.parametrize("lanes", ["any", "equal halves", "repeated columns", "repeated factors"])
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
-def test_f32_results(runner: InstructionRunner, kind: str, equal_halves: bool) -> None:
-    a, b, a_values, b_values = matrices(kind, equal_halves)
+def test_f32_results(runner: InstructionRunner, kind: str, lanes: str) -> None:
+    a, b, a_values, b_values = matrices(kind, lanes != "any")
     c = addends()
+    if lanes.startswith("repeated"):  # as where a kernel has four rows of a matrix and repeats the last one
+        column = np.minimum(np.arange(16), 3)
+        b, b_values = b[:, np.tile(column, 2)], b_values[np.tile(column, 2)]
+        if lanes == "repeated columns":
+            c = c[:, np.concatenate([column, 16 + column])]
     got = run(runner, f"f32_{kind}", a, b, c.view(np.uint32))
     close(got[24:].view(np.float32), product(a_values, b_values) + c)
     np.testing.assert_array_equal(got[:8], a)
     np.testing.assert_array_equal(got[8:16], b)
     np.testing.assert_array_equal(got[16:24], c.view(np.uint32))
+
+
+@pytest.mark.parametrize("first", range(2, 16))
+@pytest.mark.parametrize("register", range(8))
+def test_one_column_that_differs(runner: InstructionRunner, first: int, register: int) -> None:
+    """Columns that repeat, but for one element of B or C in one lane."""
+    a, b, a_values, b_values = matrices("f16", True, seed=100)
+    repeated = np.tile(np.minimum(np.arange(16), 1), 2)
+    b, b_values = b[:, repeated].copy(), b_values[repeated].copy()
+    c = addends()[:, repeated].copy()
+    b_values[first, 2 * register] += np.float16(1)
+    changed, b_values = halves(b_values, "f16")
+    got = run(runner, "f32_f16", a, changed, c.view(np.uint32))
+    close(got[24:].view(np.float32), product(a_values, b_values) + c)
+    c[register, 16 + first] += 1
+    got = run(runner, "f32_f16", a, b, c.view(np.uint32))
+    close(got[24:].view(np.float32), product(a_values, b.T.copy().view(np.float16)) + c)
 
 
 def test_the_whole_matrix(runner: InstructionRunner) -> None:
