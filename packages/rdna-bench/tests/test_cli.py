@@ -165,6 +165,7 @@ def test_help_has_an_example(command: str) -> None:
         (["generate"], "Missing argument"),
         (["generate", ""], "the prompt is empty"),
         (["generate", " \n"], "the prompt is empty"),
+        (["generate", "a\udcff"], r"the prompt 'a\udcff' is no valid UTF-8"),
         (["generate", "hi", "--target", "gfx906"], "target is 'gfx906'; allowed: one of gfx1151, gfx1100"),
         (["generate", "hi", "--dtype", "fp32"], "dtype is 'fp32'; it must be fp16 or bf16"),
         (["generate", "hi", "--checks", "bounds,luck"], "unknown check 'luck'; use none, all, or some of waits"),

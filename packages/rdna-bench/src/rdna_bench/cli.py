@@ -54,7 +54,7 @@ def generate(
     as_json: options.Json = False,
 ) -> None:
     """Generate text with SmolLM2-135M, every attention of every layer through our machine code."""
-    with _bad_input():
+    with _bad_input(), _errors.status("reading the model"):
         run = ModelRun(
             GenerateOptions(
                 prompt=prompt,

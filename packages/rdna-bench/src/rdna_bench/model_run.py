@@ -73,6 +73,8 @@ class ModelRun:
         """
         if not options.prompt.strip():
             raise ValueError("the prompt is empty: give the text that the model shall answer")
+        if any("\ud800" <= character <= "\udfff" for character in options.prompt):
+            raise ValueError(f"the prompt {options.prompt!r} is no valid UTF-8: give it in UTF-8")
         start = time.perf_counter()
         self.options = options
         self.file = file or ModelFile(options.model_path)
