@@ -119,6 +119,8 @@ void check_before(Wave& w, const Inst& i) {
   if (plan.invalidate && (shadow.checks & kCheckRaces)) after_invalidate(shadow, plan.invalidate == 1);
 }
 
+std::unique_lock<std::mutex> lock_atomics(Wave& w) { return std::unique_lock(w.shadow->launch->atomics); }
+
 void check_scalar_load(Wave& w, const Inst& i, u64 address, u32 bytes) {
   u64 addresses[kLanes];
   addresses[0] = address;

@@ -1,5 +1,6 @@
 // The checks: what the run loop and the memory bodies call while any check is on (`Wave::shadow` is set).
 #pragma once
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,7 @@ void check_before(Wave&, const Inst&);        // before each instruction's body
 void check_barrier_passed(WorkgroupShadow*);  // every wave of the workgroup has arrived: a new epoch
 void check_global(Wave&, const Inst&, const LaneAccess&);
 void check_zeroed(Wave&, const Inst&, const LaneAccess&);  // lanes outside a buffer: the result is 0, memory is not accessed
+std::unique_lock<std::mutex> lock_atomics(Wave&);
 void check_lds(Wave&, const Inst&, const LaneAccess&);
 void check_scalar_load(Wave&, const Inst&, u64 address, u32 bytes);
 // The text of a trap: message, kernel, workgroup, wave, lane, address, instruction (run/ defines it).

@@ -69,7 +69,8 @@ struct LaunchShadow {
   const Inst* insts = nullptr;
   std::atomic<u32> next_wave{1};
   std::array<GlobalShard, kShards> global;
-  std::mutex mutex;  // of what follows
+  std::mutex atomics;  // held from an atomic's report to its effect
+  std::mutex mutex;    // of what follows
   std::unordered_map<u64, VectorClock> published;  // by address of the atomic
   std::unordered_map<u32, VectorClock> known_by;   // of every wave at its last synchronisation
   std::vector<std::string> findings;

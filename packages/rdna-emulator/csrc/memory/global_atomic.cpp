@@ -40,7 +40,9 @@ void modify_global(Wave& w, const Inst& i, u32 active, const LaneAddresses& at, 
   const Located located = locate(w, i, global_site(w, i), active, at, sizeof(T), true, addresses);
   if (located.site) fill_addresses(located, active, addresses);
   const u32 row = row_of_source(i, 1);
+  std::unique_lock<std::mutex> order;  // what an atomic reads and what its wave learns of the others go together
   if (w.shadow) [[unlikely]] {
+    order = lock_atomics(w);
     report_access(w, i, Access::atomic, active, addresses, sizeof(T), i.info->glc ? i.dst : row, false, i.info->glc);
   }
   for (u32 left = active; left; left &= left - 1) {

@@ -18,22 +18,22 @@ inline void report_access(Wave& w, const Inst& i, Access access, u32 active, con
   check_global(w, i, {access, active, addresses, bytes, static_cast<u16>(row), high, returns});
 }
 
+// A load is reported once it has its data, a store before memory has it: whoever reads what another wave stored finds
+// that store reported.
 template <LoadKind kKind>
 RDNA_INLINE void load_global(Wave& w, const Inst& i, u32 active, const LaneAddresses& at) {
   u64 addresses[kLanes];
   const Located located = locate(w, i, global_site(w, i), active, at, kKind.bytes, false, addresses);
-  if (w.shadow) [[unlikely]] {
-    if (located.site) fill_addresses(located, active, addresses);
-    report_access(w, i, Access::load, active, addresses, kKind.bytes, i.dst, kKind.half == Half::high, false);
-  }
+  if (w.shadow && located.site) [[unlikely]] fill_addresses(located, active, addresses);
   if (located.site) [[likely]] {
     load_lanes<kKind>(w, i.dst, active, located.base, located.site->delta, located.site->contiguous);
-    return;
+  } else {
+    for (u32 lanes = active; lanes; lanes &= lanes - 1) {
+      const u32 lane = lanes & -lanes;
+      load_lanes<kKind>(w, i.dst, lane, reinterpret_cast<const u8*>(addresses[std::countr_zero(lane)]), kNoDelta, false);
+    }
   }
-  for (u32 lanes = active; lanes; lanes &= lanes - 1) {
-    const u32 lane = lanes & -lanes;
-    load_lanes<kKind>(w, i.dst, lane, reinterpret_cast<const u8*>(addresses[std::countr_zero(lane)]), kNoDelta, false);
-  }
+  if (w.shadow) [[unlikely]] report_access(w, i, Access::load, active, addresses, kKind.bytes, i.dst, kKind.half == Half::high, false);
 }
 
 template <StoreKind kKind>
