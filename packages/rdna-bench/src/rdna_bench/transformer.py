@@ -92,18 +92,19 @@ class Transformer:
         # GGUF stores llama's q and k rows with the two halves of a head interleaved (its converter permutes them), so
         # that a rotation pair is (2i, 2i + 1), one complex number.
         rotated = np.ascontiguousarray(heads[:, :num_rotated]).view(np.complex64) * rotation
-        q, k = np.split(rotated.view(np.float32), [self.config.num_q_heads], axis=1)
-        return q, k, heads[:, num_rotated:]
+        rows = rotated.view(np.float32)
+        return rows[:, : self.config.num_q_heads], rows[:, self.config.num_q_heads :], heads[:, num_rotated:]
 
     def _mlp(self, layer: LayerWeights, x: Float32) -> Float32:
-        gate, up = np.split(self._norm(x, layer.mlp_norm) @ layer.gate_up.T, 2, axis=1)
+        gate_up = self._norm(x, layer.mlp_norm) @ layer.gate_up.T
+        gate, up = gate_up[:, : self.config.intermediate_size], gate_up[:, self.config.intermediate_size :]
         # sigmoid(g) = (1 + tanh(g / 2)) / 2 does not overflow as exp(-g) does.
         activated: Float32 = gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up
         return activated @ layer.down.T
 
     def _norm(self, x: Float32, weight: Float32) -> Float32:
-        mean_square = np.mean(x * x, axis=-1, keepdims=True)
-        normed: Float32 = x / np.sqrt(mean_square + np.float32(self.config.norm_epsilon)) * weight
+        squares: Float32 = np.add.reduce(x * x, axis=-1, keepdims=True)
+        normed: Float32 = x / np.sqrt(squares / x.shape[-1] + self.config.norm_epsilon) * weight
         return normed
 
     def _rotation(self, positions: NDArray[np.intp]) -> NDArray[np.complex64]:
