@@ -58,6 +58,9 @@ template <SourceForm form>
 RDNA_INLINE u32x modified(const InstInfo& info, int k, u32x value) {
   if constexpr (form == SourceForm::plain) return plain_operand(info.src[k], value);
   if constexpr (form == SourceForm::signs) return with_sign(info.src[k], value, 0x80000000u);
+  if constexpr (form == SourceForm::half_dot) {
+    return k < 2 ? with_sign(info.src[k], value, 0x80008000u) : plain_operand(info.src[k], value);
+  }
   if constexpr (form == SourceForm::packed) return packed_halves(info, k, value);
   if constexpr (form == SourceForm::packed_dot) {
     return k < 2 ? packed_halves(info, k, value) : value ^ (info.neg_lo >> 2 & 1u) << 31;
@@ -154,7 +157,8 @@ bool needs_preparation(SourceForm form, const InstInfo& info, int k) {
   const u32 bit = 1u << k;
   const bool negated = (info.neg_lo | info.neg_hi) & bit;
   switch (form) {
-    case SourceForm::plain: return operand.high || operand.negate || operand.absolute;
+    case SourceForm::plain:
+    case SourceForm::half_dot: return operand.high || operand.negate || operand.absolute;
     case SourceForm::packed_dot:
       if (k == 2) return info.neg_lo & bit;
       [[fallthrough]];
@@ -211,6 +215,7 @@ Body prologue_of(const From (&from)[3]) {
 Body prologue_of(SourceForm form, const From (&from)[3]) {
   switch (form) {
     case SourceForm::packed: return prologue_of<SourceForm::packed>(from);
+    case SourceForm::half_dot: return prologue_of<SourceForm::half_dot>(from);
     case SourceForm::packed_dot: return prologue_of<SourceForm::packed_dot>(from);
     case SourceForm::mix: return prologue_of<SourceForm::mix>(from);
     case SourceForm::plain: return prologue_of<SourceForm::plain>(from);
@@ -236,6 +241,7 @@ SourceForm source_form_of(const char* mnemonic) {
       starts_with(name, "v_dot2acc") || starts_with(name, "v_dual_dot2acc") || starts_with(name, "v_dot2c_")) {
     return SourceForm::whole;
   }
+  if (name == "v_dot2_f16_f16" || name == "v_dot2_bf16_bf16") return SourceForm::half_dot;
   if (starts_with(name, "v_dot2_f32")) return SourceForm::packed_dot;
   if (starts_with(name, "v_pk_")) return SourceForm::packed;
   for (const char* start : {"v_wmma", "v_readlane", "v_readfirstlane", "v_writelane", "v_permlane", "v_swap",

@@ -10,6 +10,7 @@ enum class SourceForm : u8 {
   signs,       // the same where no operand is of 16 bits
   packed,      // op_sel and op_sel_hi choose the halves, neg_lo and neg_hi negate them
   packed_dot,  // the same for sources 0 and 1; source 2 is one f32, negated by neg_lo
+  half_dot,    // plain, but signs of sources 0 and 1 are those of both halves
   mix,         // f32, or f16 (op_sel_hi) of either half (op_sel); neg_lo negates, neg_hi is the absolute value
   whole,       // no modifiers but DPP (dot4, dot8, v_pk_fmac_f16)
   untouched,   // the body reads scalars and modifiers from InstInfo itself (WMMA, lane reads and writes, permlane)

@@ -88,6 +88,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> InstructionRunner:
     kernels["scalar_vcc"] = ["v_add_nc_u32 v38, vcc_lo, v32"]
     kernels["scalar_m0"] = ["s_mov_b32 m0, s30", "v_add_nc_u32 v38, m0, v32"]
     kernels["scalar_exec"] = ["v_add_nc_u32 v38, exec_lo, v32"]
+    kernels["scalar_scc"] = ["s_cmp_eq_u32 s30, 1234", "v_add_nc_u32 v38, src_scc, v32"]
     kernels["scalar_null"] = ["v_add_nc_u32 v38, null, v32"]
     kernels["scalar_f64"] = ["v_add_f64 v[38:39], s[30:31], v[32:33]"]
     kernels["scalar_f64_sign"] = ["v_add_f64 v[38:39], -s[30:31], |v[32:33]|"]
@@ -230,7 +231,9 @@ def test_scalar_sources(runner: InstructionRunner) -> None:
         assert_same(got, want.view(np.uint32), "f32", [bits], name)
 
 
-@pytest.mark.parametrize(("name", "value"), [("vcc", 0x87654321), ("m0", 1234), ("exec", 0xFFFFFFFF), ("null", 0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("vcc", 0x87654321), ("m0", 1234), ("exec", 0xFFFFFFFF), ("scc", 1), ("null", 0)]
+)
 def test_special_scalars(runner: InstructionRunner, name: str, value: int) -> None:
     (bits,) = combinations(("u32",), seed=28)
     got = result_of(run(runner, f"scalar_{name}", [(bits, "u32")], s30=1234, vcc=0x87654321), "u32")

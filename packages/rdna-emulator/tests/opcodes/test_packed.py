@@ -59,6 +59,8 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> InstructionRunner:
     kernels["v_dot2acc_f32_f16"] = ["v_dot2acc_f32_f16 v38, v32, v34"]
     kernels["v_dot2_f16_f16"] = ["v_dot2_f16_f16 v38.h, v32, v34, v36.l"]
     kernels["v_dot2_bf16_bf16"] = ["v_dot2_bf16_bf16 v38.h, v32, v34, v36.l"]
+    for kind in ("f16", "bf16"):
+        kernels[f"v_dot2_{kind}_{kind}_signs"] = [f"v_dot2_{kind}_{kind} v38.h, -v32, |v34|, -v36.l"]
     for name in DOTS:
         for first, second in SIGNED:
             kernels[f"{name}_{first}{second}"] = [f"{name} v38, v32, v34, v36 neg_lo:[{first},{second},0]"]
@@ -228,18 +230,21 @@ def test_dot2_accumulation(runner: InstructionRunner) -> None:
     np.testing.assert_allclose(got, dot(wide(a, "f16"), wide(b, "f16"), old), rtol=3e-7, atol=3e-6)
 
 
+@pytest.mark.parametrize("signs", [False, True])
 @pytest.mark.parametrize(("kind", "tolerance"), [("f16", 2e-3), ("bf16", 1.6e-2)])
-def test_dot2_of_halves(runner: InstructionRunner, kind: str, tolerance: float) -> None:
+def test_dot2_of_halves(runner: InstructionRunner, kind: str, tolerance: float, signs: bool) -> None:
     a, b, c = dot_sources(kind, seed=51)
     addend = (
         c.astype(np.float16).view(np.uint16)
         if kind == "f16"
         else (c.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
     )
-    got = run(runner, f"v_dot2_{kind}_{kind}", words(a), words(b), addend.astype(np.uint32))
+    name = f"v_dot2_{kind}_{kind}" + "_signs" * signs
+    got = run(runner, name, words(a), words(b), addend.astype(np.uint32))
     half = (got >> np.uint32(16)).astype(np.uint16)
     value = half.view(np.float16).astype(np.float32) if kind == "f16" else brain_to_f32(half)
-    want = dot(wide(a, kind), wide(b, kind), wide(addend, kind))
+    x, y, z = wide(a, kind), wide(b, kind), wide(addend, kind)
+    want = dot(-x, np.abs(y), -z) if signs else dot(x, y, z)
     np.testing.assert_allclose(value, want, rtol=tolerance, atol=tolerance)
     np.testing.assert_array_equal(got & 0xFFFF, 0x4200)
 
