@@ -1,6 +1,7 @@
 // The online softmax of one query row a lane. Weights are exp2((score - reference) * scale_log2). The reference starts
-// at the first tile's maximum and moves only when a weight passes 2^8, which fp32 sums and 16-bit weights bear well: so
-// the accumulators are rescaled once or twice in a wave's life, and most tiles need no maximum across lanes.
+// 2^7 below the first tile's maximum, so that the residuals of small weights are no fp16 denormals, and moves only when a
+// weight passes 2^15, which fp32 sums and 16-bit weights bear well: so the accumulators are rescaled once or twice in a
+// wave's life, and most tiles need no maximum across lanes.
 #pragma once
 
 #include "decode/element.h"
@@ -8,7 +9,8 @@
 
 namespace rdna {
 
-constexpr float kHeadroom = 8.0f;  // log2
+constexpr float kStart = 7.0f;      // log2 of the largest weight where the reference stands
+constexpr float kHeadroom = 15.0f;  // log2
 
 // The row that a lane (and its twin in the other half) stands for.
 struct RowState {
@@ -31,7 +33,7 @@ RDNA_INLINE void mask(Accumulator &weights, const RowState &row, int first_key, 
   for (int j = 0; j < 8; ++j) weights[j] = key + 2 * j < seen ? weights[j] : -kInfinity;
 }
 
-// Moves the reference to the largest score where a weight has passed the ceiling; what was made before follows, unless
+// Moves the reference to 2^kStart below the largest weight where one has passed the ceiling; what was made before follows, unless
 // this is the first tile.
 RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weights, RowState &row, float scale_log2,
                                     bool first, Accumulator (&sums)[kDimBlocks]) {
@@ -43,10 +45,10 @@ RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weig
   top = maximum(top, other_half(top));
   bool moves = top > row.ceiling;
   float before = row.reference();
-  float reference = moves && scale_log2 != 0.0f ? before + top * reciprocal(scale_log2) : before;
+  float reference = moves && scale_log2 != 0.0f ? before + (top - kStart) * reciprocal(scale_log2) : before;
   row.bias = reference * (-1.0f / kHeadDimSplit);
   float move = row.reference() - before;
-  float factor = exp2(-maximum(moves ? top : 0.0f, 0.0f));
+  float factor = exp2(-maximum(moves ? top - kStart : 0.0f, 0.0f));
   row.ceiling = moves ? kHeadroom : row.ceiling;
   row.sum *= factor;
 #pragma unroll
