@@ -55,3 +55,17 @@ def test_inactive_lanes_keep_their_values(runner: InstructionRunner, name: str) 
     full = runner.run(name, vectors).vectors
     want = np.where(active[:, None], full, vectors)
     np.testing.assert_array_equal(result, want)
+
+
+def test_sums_near_ties_of_f16(runner: InstructionRunner) -> None:
+    """Products close to half a unit of the addend: a sum that is rounded to f32 on the way goes the wrong way."""
+    random = np.random.default_rng(3)
+    count = 1 << 12
+    addend = random.uniform(0.5, 2, count).astype(np.float16)
+    first = random.uniform(0.25, 4, count).astype(np.float16)
+    second = (np.spacing(addend).astype(np.float64) / 2 / first).astype(np.float16)
+    signs = random.choice([-1, 1], (3, count)).astype(np.float16)
+    case = CASES["v_fma_f16"]
+    sources = [(x * s).view(np.uint16) for x, s in zip((first, second, addend), signs, strict=True)]
+    result = runner.run(case.name, rows_of(case, sources)).vectors
+    case.check(from_rows(result[:, 6:8], case.result), sources)

@@ -9,7 +9,7 @@ from opcodes.cases import Array
 from opcodes.instruction_runner import LANES, InstructionRunner, Words
 from opcodes.values import combinations, from_rows, to_rows
 
-CARRY_IN, ACTIVE = 0x5A5A3C3C, 0xFFF0FF0F
+CARRY_IN, ACTIVE = 0xDA5A3C3D, 0xFFF0FF0F
 KERNELS = {
     "add": ["v_add_co_u32 v38, s27, v32, v34"],
     "sub": ["v_sub_co_u32 v38, s27, v32, v34"],
