@@ -35,7 +35,7 @@ RDNA_INLINE Block<u32, kHalf> first_eight_repeated(Block<u32, kHalf> x) {  // la
 }
 
 // Whether columns 8 to 15 of B and C repeat column 7 and the halves of B are equal: kernels that have few rows of a matrix
-// repeat the last one, and half the work is then to be had for nothing.
+// repeat the last one, and half the work is then to be had for nothing. C is null where it is a constant.
 RDNA_INLINE bool columns_repeat(const u32 (*b)[kLanes], const u32 (*c)[kLanes]) {
   Block<u32, kHalf> differences = 0u;
   for (int r = 0; r < kDepth / 2; ++r) {
@@ -43,7 +43,7 @@ RDNA_INLINE bool columns_repeat(const u32 (*b)[kLanes], const u32 (*c)[kLanes]) 
     differences |= (low ^ high) | (low ^ first_eight_repeated(low));
     if (r == 0 && any(differences)) return false;
   }
-  for (int j = 0; j < kResults; ++j) {
+  for (int j = 0; c != nullptr && j < kResults; ++j) {
     for (int h = 0; h < kLanes; h += kHalf) {
       const auto half = block<u32, kHalf>(&c[j][h]);
       differences |= half ^ first_eight_repeated(half);
@@ -63,13 +63,18 @@ void wmma_f32(Wave& w, const Inst& i) {
   u32(*results)[kLanes] = &w.v[i.dst];
   alignas(128) u32 copy[kResults][kLanes];
   const u32 keep = info.neg_hi & 4 ? 0x7fffffffu : ~0u, flip = info.neg_lo & 4 ? 0x80000000u : 0u;
-  if (c.kind != OperandKind::vgpr || keep != ~0u || flip != 0 || overlaps(i, c)) {
-    for (int j = 0; j < kResults; ++j) block<u32, kLanes>(copy[j]) = (addend(w, info, j) & keep) ^ flip;
+  float constant = 0.0f;
+  if (c.kind != OperandKind::vgpr) {
+    constant = bits<float>((scalar_operand(w, c) & keep) ^ flip);
+    addends = nullptr;
+  } else if (keep != ~0u || flip != 0 || overlaps(i, c)) {
+    for (int j = 0; j < kResults; ++j) block<u32, kLanes>(copy[j]) = (block<u32, kLanes>(addends[j]) & keep) ^ flip;
     addends = copy;
   }
   using V = Block<double, kHostLanes<double>>;
   Factors<float, double> f;
   const auto initial = [=](int j, int lane) __attribute__((always_inline)) {
+    if (addends == nullptr) return V(constant);
     return converted<double, float, kHostLanes<double>>(reinterpret_cast<const float*>(&addends[j][lane]));
   };
   const u32 signs_a = sign_mask(info, 0), signs_b = sign_mask(info, 1);
