@@ -198,9 +198,53 @@ def test_undefined_bytes_that_do_not_matter_are_no_finding(body: str, target: st
     assert out.all()
 
 
+# Lane 0 of v99 is defined, and v98 is 0 or 4: the lane whose value every lane takes.
+EXCHANGE = """KERNEL k(int* out) {
+  int i;
+  asm volatile("s_mov_b32 exec_lo, 1\\n v_mov_b32 v99, 7\\n s_mov_b32 exec_lo, -1\\n v_mov_b32 v98, %d\\n"
+               "%s\\n s_waitcnt lgkmcnt(0)" : "=v"(i) :: "v98", "v99");
+  out[THREAD] = i;
+}"""
+
+
+@pytest.mark.parametrize("instruction", ["ds_bpermute_b32 %%0, v98, v99", "ds_swizzle_b32 %%0, v99 offset:0x%x"])
+def test_what_comes_from_another_lane_is_as_defined_as_it_is_there(
+    instruction: str, target: str, tmp_path: Path
+) -> None:
+    def source(lane: int) -> str:
+        text = instruction % (lane << 5) if "swizzle" in instruction else instruction % ()
+        return EXCHANGE % (4 * lane, text)
+
+    out = np.zeros(64, np.int32)
+    launch(compile_hip(SYNC + source(0), target, tmp_path), target, 1, 64, out)
+    assert (out == 7).all()
+    expect("uninitialised", source(1), target, tmp_path, out)
+
+
+def test_lanes_that_a_permute_leaves_out_are_defined(target: str, tmp_path: Path) -> None:
+    source = """KERNEL k(int* out) {
+      int i, address = (THREAD & 15) * 4;
+      asm volatile("ds_permute_b32 v99, %1, %2\\n s_waitcnt lgkmcnt(0)\\n v_mov_b32 %0, v99"
+                   : "=v"(i) : "v"(address), "v"(5) : "v99");
+      out[THREAD] = i;
+    }"""
+    out = np.ones(64, np.int32)
+    launch(compile_hip(SYNC + source, target, tmp_path), target, 1, 64, out)
+    np.testing.assert_array_equal(out, np.tile(np.repeat([5, 0], 16), 2))
+
+
 def test_race_in_lds(target: str, tmp_path: Path) -> None:
     source = "KERNEL k(int* out) { __shared__ int a; if (THREAD % 32 == 0) a = THREAD; SYNC(); out[THREAD] = a; }"
     expect("race", source, target, tmp_path, np.zeros(64, np.int32))
+
+
+def test_waves_that_store_equal_data_to_one_place_are_no_race(target: str, tmp_path: Path) -> None:
+    source = (
+        "KERNEL k(int* out) { __shared__ int a[32]; a[THREAD % 32] = THREAD % 32 + 1; SYNC(); out[THREAD] = a[0]; }"
+    )
+    out = np.zeros(64, np.int32)
+    launch(compile_hip(SYNC + source, target, tmp_path), target, 1, 64, out)
+    assert (out == 1).all()
 
 
 def test_race_in_global_memory_between_workgroups(target: str, tmp_path: Path) -> None:
@@ -217,6 +261,25 @@ def test_atomics_do_not_race(target: str, tmp_path: Path) -> None:
     out = np.zeros(1, np.int32)
     launch(compile_hip(SYNC + source, target, tmp_path), target, 3, 64, out)
     assert out[0] == 192
+
+
+# A compare-and-swap loop begins with an ordinary load: a value that is out of date only costs a round.
+SWAP_LOOP = """KERNEL k(int* out, int* seen) {
+  int mine = THREAD + 64 * GROUP;
+  %s
+  int* place = out + THREAD %% 2;
+  int old = *place;
+  while (!__hip_atomic_compare_exchange_strong(place, &old, old > mine ? old : mine, __ATOMIC_RELAXED,
+                                               __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)) {}
+}"""
+
+
+def test_the_load_before_a_compare_and_swap_does_not_race(target: str, tmp_path: Path) -> None:
+    out, seen = np.zeros(2, np.int32), np.zeros(192, np.int32)
+    launch(compile_hip(SYNC + SWAP_LOOP % "", target, tmp_path), target, 3, 64, out, seen)
+    np.testing.assert_array_equal(out, [190, 191])
+    early = SWAP_LOOP % "seen[mine] = out[(THREAD + 1) % 2];"
+    expect("race: reads", early, target, tmp_path, out, seen, grid=3)
 
 
 def test_lanes_that_store_different_data_to_one_place(target: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "check/cells.hpp"
+#include "check/plan.hpp"
 #include "check/shadow.hpp"
 
 namespace rdna {
@@ -124,7 +125,8 @@ void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
   Stamp mine;
   mine.wave = shadow.id;
   mine.clock = shadow.clock;
-  mine.atomic = device_load || access.access == Access::atomic;
+  const bool guess = is_load && shadow.plan->insts[static_cast<std::size_t>(&i - launch.insts)].guess;
+  mine.atomic = device_load || guess || access.access == Access::atomic;
   Race race;
   {
     GlobalPages pages(launch);

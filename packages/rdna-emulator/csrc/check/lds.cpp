@@ -1,6 +1,7 @@
 // Races in LDS, by barrier epochs; undefined bytes of LDS.
 #include "check/cells.hpp"
 #include "check/shadow.hpp"
+#include "run/launch.hpp"
 
 namespace rdna {
 namespace {
@@ -12,10 +13,23 @@ struct LdsRace {
   u64 address = 0;
 };
 
-RDNA_INLINE void touch(WorkgroupShadow& group, LdsCell& cell, u32 byte_mask, u64 address, Access access, u32 me, int lane, LdsRace& race) {
+// Whether a lane stores what is there already: waves may store equal data to one place, as lanes may.
+bool stores_what_is_there(const Wave& w, const LaneAccess& access, int lane) {
+  if (access.access != Access::store) return false;
+  const u32 first_byte = access.high ? 2 : 0;
+  for (u32 byte = 0; byte < access.bytes; ++byte) {
+    const u32 dword = w.v[access.data_row + byte / 4][lane];
+    if (w.group->lds[access.addresses[lane] + byte] != static_cast<u8>(dword >> 8 * ((byte + first_byte) % 4))) return false;
+  }
+  return true;
+}
+
+template <class StoresNothingNew>
+RDNA_INLINE void touch(WorkgroupShadow& group, LdsCell& cell, u32 byte_mask, u64 address, Access access, u32 me, int lane, LdsRace& race,
+                       StoresNothingNew stores_nothing_new) {
   const u32 epoch = group.epoch;
   const bool both_atomic = cell.atomic && access == Access::atomic;
-  if (cell.write_epoch >= epoch && cell.writer != me && (cell.write_bytes & byte_mask) && !both_atomic)
+  if (cell.write_epoch >= epoch && cell.writer != me && (cell.write_bytes & byte_mask) && !both_atomic && !stores_nothing_new())
     race = {access == Access::load ? "reads" : "writes", lane, cell.writer, address};
   const u32 mine = 1u << me;
   if (access == Access::load) {
@@ -135,7 +149,8 @@ void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
     if (access.addresses[lane] == previous) continue;  // a broadcast
     previous = access.addresses[lane];
     for_lds_cells(group, access.addresses[lane], access.bytes, [&](LdsCell& cell, u32 byte_mask, u64 address) RDNA_LAMBDA_INLINE {
-      touch(group, cell, byte_mask, address, access.access, w.index, lane, race);
+      touch(group, cell, byte_mask, address, access.access, w.index, lane, race,
+            [&] { return stores_what_is_there(w, access, lane); });
     });
   }
   if (!race.what) return;

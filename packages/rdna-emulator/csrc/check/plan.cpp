@@ -57,9 +57,9 @@ const std::unordered_map<std::string_view, Rule>& rules() {
       {"v_cvt_pk_u16_u32", Rule::pack_halves},
       {"v_cvt_pk_i16_f32", Rule::pack_halves},
       {"v_cvt_pk_u16_f32", Rule::pack_halves},
-      {"ds_bpermute_b32", Rule::bpermute},
-      {"ds_permute_b32", Rule::any},
-      {"ds_swizzle_b32", Rule::any},
+      {"ds_bpermute_b32", Rule::lane_exchange},
+      {"ds_permute_b32", Rule::lane_exchange},
+      {"ds_swizzle_b32", Rule::lane_exchange},
       {"s_mov_b32", Rule::scalar_copy},
       {"s_mov_b64", Rule::scalar_copy},
       {"s_not_b32", Rule::scalar_copy},
@@ -198,12 +198,33 @@ InstPlan plan_of(const Inst& i) {
   return plan;
 }
 
+// Whether the load begins a compare-and-swap loop: what it brings is what the next cmpswap compares with. Compilers load
+// there as if no other wave wrote, since a value that is out of date only costs a round.
+bool is_guess(const Program& program, const CheckPlan& plan, std::size_t k) {
+  constexpr std::size_t kDistance = 64;
+  const InstInfo& load = *program.insts[k].info;
+  if (load.op == nullptr || !load.op->has(kLoad) || load.op->format < Format::flat || load.dst[0].kind != OperandKind::vgpr) return false;
+  const Operand& value = load.dst[0];
+  u64 registers[4] = {};
+  set_range(registers, 256, value.reg, value.dwords);
+  for (std::size_t next = k + 1; next < program.insts.size() && next <= k + kDistance; ++next) {
+    const InstInfo& swap = *program.insts[next].info;
+    if (swap.op == nullptr) return false;
+    if (std::string_view(swap.op->name).find("_atomic_cmpswap_") != std::string_view::npos)
+      return swap.src[1].reg + value.dwords == value.reg && swap.src[1].dwords == 2 * value.dwords;  // new value, then comparand
+    for (int word = 0; word < 4; ++word)
+      if (registers[word] & plan.insts[next].writes_v[word]) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<const CheckPlan> make_check_plan(const Program& program) {
   auto plan = std::make_shared<CheckPlan>();
   plan->insts.reserve(program.insts.size());
   for (const Inst& i : program.insts) plan->insts.push_back(plan_of(i));
+  for (std::size_t k = 0; k < plan->insts.size(); ++k) plan->insts[k].guess = is_guess(program, *plan, k);
   return plan;
 }
 

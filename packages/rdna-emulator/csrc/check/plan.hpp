@@ -26,7 +26,7 @@ enum class Rule : u8 {
   write_lane,
   permlane,
   permlane_swap_half,
-  bpermute,
+  lane_exchange,  // ds_bpermute, ds_permute, ds_swizzle
   swap,
   packed,       // two 16-bit halves with op_sel
   pack_halves,  // source k makes half k
@@ -70,6 +70,7 @@ struct InstPlan {
   bool matrix = false;
   u8 invalidate = 0;          // 1: gl1, 2: gl0
   bool pack_a = false, pack_b = false;  // scalar_pack: take the high half
+  bool guess = false;         // a load whose value a compare-and-swap then confirms
   bool slow = false;          // transcendental or quarter rate
   Rule pair_rules[2] = {};    // VOPD
   WaitLimit wait;

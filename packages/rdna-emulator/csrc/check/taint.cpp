@@ -1,6 +1,10 @@
 // Uninitialised values: taint travels byte by byte and lane by lane through the registers, and is reported where it
 // decides something: an address, a branch, EXEC, or what is stored to memory.
+#include <string_view>
+
 #include "check/shadow.hpp"
+#include "isa/op.hpp"
+#include "memory/exchange.hpp"
 
 namespace rdna {
 namespace {
@@ -328,6 +332,29 @@ void undefined(Wave& w, const Inst& i, int lane, const char* what) {
   report_finding(w, i, lane, std::string("uninitialised: ") + what + " depends on a register or LDS byte that nothing has written");
 }
 
+// DS instructions that move data between lanes: what an inactive lane would give is a defined 0.
+Bytes exchanged(Wave& w, const Inst& i) {
+  const WaveShadow& shadow = *w.shadow;
+  const InstInfo& info = *i.info;
+  const std::string_view name = info.op->name;
+  const bool swizzle = name == "ds_swizzle_b32", scatters = name == "ds_permute_b32";
+  const Bytes from = fetch(shadow, info, info.src[swizzle ? 0 : 1]);
+  const u32 exec = w.exec(), address_taint = swizzle ? 0 : fetch(shadow, info, info.src[0]).any();
+  if (scatters && (address_taint & exec)) return spread(~0u);
+  Bytes result = spread(address_taint);
+  for (u32 lane = 0; lane < kLanes; ++lane) {
+    const u32 other = swizzle ? swizzled_lane(lane, i.imm & 0xffff) : (w.v[info.src[0].reg][lane] + i.imm) / 4 % kLanes;
+    const u32 source = scatters ? lane : other, target = scatters ? other : lane;
+    if (!(exec >> source & 1)) continue;
+    for (int byte = 0; byte < 4; ++byte) {
+      u32& taint = result.lanes[byte];
+      if (scatters) taint &= ~(1u << target);  // of several, the highest lane stays
+      taint |= (from.lanes[byte] >> source & 1) << target;
+    }
+  }
+  return result;
+}
+
 // The result of a vector instruction; kept apart from storing it, for VOPD reads both halves first.
 Bytes evaluate(Wave& w, const Inst& i, Rule rule) {
   WaveShadow& shadow = *w.shadow;
@@ -355,16 +382,8 @@ Bytes evaluate(Wave& w, const Inst& i, Rule rule) {
       }
       return result;
     }
-    case Rule::bpermute: {
-      const Bytes from = fetch(shadow, info, info.src[1]);
-      const u32 address = any_of(shadow, info, info.src[0]);
-      for (u32 lane = 0; lane < kLanes; ++lane) {
-        const u32 source = (w.v[info.src[0].reg][lane] + info.offset0) >> 2 & 31;
-        for (int byte = 0; byte < 4; ++byte)
-          result.lanes[byte] |= ((from.lanes[byte] >> source & 1) | (address >> lane & 1)) << lane;
-      }
-      return result;
-    }
+    case Rule::lane_exchange:
+      return exchanged(w, i);
     default:
       result = vector_result(w, info, rule);
       if (info.src[3].kind == OperandKind::sgpr)
@@ -559,7 +578,7 @@ void propagate(Wave& w, const Inst& i, const InstPlan& plan) {
     default:
       break;
   }
-  if (!plan.vector) {
+  if (!plan.vector && plan.rule != Rule::lane_exchange) {
     propagate_scalar(w, i, plan);
     return;
   }

@@ -1,7 +1,24 @@
 // DS instructions that move data between lanes and touch no LDS.
+#include "memory/exchange.hpp"
+
 #include "memory/lds.hpp"
 
 namespace rdna {
+
+u32 swizzled_lane(u32 lane, u32 offset) {
+  if (offset >= 0xe000) {  // bit reversal, for Fourier transforms
+    const u32 mask = offset & 31;
+    return ((__builtin_bitreverse32(lane) >> 27 >> std::popcount(mask)) | (lane & mask)) & 31;
+  }
+  if (offset >= 0xc000) {  // rotation
+    const u32 mask = offset & 31, distance = offset >> 5 & 31;
+    const u32 from = (offset & 0x400) ? lane - distance : lane + distance;
+    return ((lane & mask) | (from & ~mask)) & 31;
+  }
+  if (offset & 0x8000) return (lane & ~3u) | (offset >> (2 * (lane & 3)) & 3);  // within four lanes
+  return (((lane & offset) | offset >> 5) ^ offset >> 10) & 31;
+}
+
 namespace {
 
 void write_active(Wave& w, const Inst& i, const u32* values) {
@@ -34,26 +51,12 @@ void permute(Wave& w, const Inst& i) {
   write_active(w, i, result);
 }
 
-u32 swizzled_lane(u32 lane, u32 offset) {
-  if (offset >= 0xe000) {  // bit reversal, for Fourier transforms
-    const u32 mask = offset & 31;
-    return (__builtin_bitreverse32(lane) >> 27 >> std::popcount(mask)) | (lane & mask);
-  }
-  if (offset >= 0xc000) {  // rotation
-    const u32 mask = offset & 31, distance = offset >> 5 & 31;
-    const u32 from = (offset & 0x400) ? lane - distance : lane + distance;
-    return ((lane & mask) | (from & ~mask)) & 31;
-  }
-  if (offset & 0x8000) return (lane & ~3u) | (offset >> (2 * (lane & 3)) & 3);  // within four lanes
-  return (((lane & offset) | offset >> 5) ^ offset >> 10) & 31;
-}
-
 void swizzle(Wave& w, const Inst& i) {
   const u32 active = w.exec();
   const u32* data = static_cast<const u32*>(w.source(i, 0));
   u32 result[kLanes];
   for (u32 l = 0; l < kLanes; ++l) {
-    const u32 from = swizzled_lane(l, i.imm & 0xffff) & 31;
+    const u32 from = swizzled_lane(l, i.imm & 0xffff);
     result[l] = active >> from & 1 ? data[from] : 0;
   }
   write_active(w, i, result);
