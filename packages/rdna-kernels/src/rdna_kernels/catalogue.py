@@ -122,6 +122,6 @@ class Catalogue:
         same = sorted(record.name for record in self.records if record.target == target)
         return (
             f"{name} is not built for {target}; {len(same)} builds are, among them {', '.join(same[:4])} "
-            f"({self.folder}). "
-            "`rdna-bench builds` lists them; a checkout builds what rdna_registry.builds() lists with `uv sync`"
+            f"({self.folder}). `rdna-bench builds` lists them; a checkout builds what rdna_registry.builds() lists "
+            "with `uv sync`"
         )

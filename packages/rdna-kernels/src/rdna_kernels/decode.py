@@ -144,9 +144,8 @@ def _launch(
 def _refuse(softcap: float, **features: Any) -> None:
     names = [name for name, value in features.items() if value is not None] + ["softcap"] * bool(softcap)
     raise UnsupportedError(
-        f"{', '.join(names)} given; decode_attention has no kernel for it yet. Leave it at its default; served are "
-        "scale, "
-        "window, max_query_len 1 to 8, out, scratch, variant"
+        f"{', '.join(names)} given; decode_attention has no kernel for it yet: leave it at its default. Served are "
+        "scale, window, max_query_len 1 to 8, out, scratch and variant"
     )
 
 
@@ -181,8 +180,7 @@ def _check_places(
         alignment = 4 if name in _INT32_ARRAYS else ALIGNMENT
         if address % alignment:
             raise ArgumentError(
-                f"{name} begins at address {address:#x}; it must be a multiple of {alignment} bytes: pass an aligned "
-                "copy"
+                f"{name} begins at address {address:#x}, not a multiple of {alignment} bytes: pass an aligned copy"
             )
     if "out" in arrays:
         if not executor.writable(arrays["out"]):

@@ -82,8 +82,7 @@ def decode_call(
     if not 1 <= max_query_len <= MAX_QUERY_LEN:
         raise ArgumentError(
             f"max_query_len is {max_query_len}; decode serves 1 to {MAX_QUERY_LEN} query tokens a sequence: split a "
-            "longer "
-            "query into chunks"
+            "longer query into chunks"
         )
     if not 0 <= window <= _LARGEST_WINDOW:
         raise ArgumentError(f"window is {window}; it is a number of keys, 0 (no window) to {_LARGEST_WINDOW}")
@@ -202,8 +201,7 @@ def _require_launchable(grid: tuple[int, int, int], num_seqs: int, kv_stride_tok
     if max(grid[1:]) > _MOST_WORKGROUPS:
         raise ArgumentError(
             f"{num_seqs} sequences make a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups; a dimension has at "
-            "most "
-            f"{_MOST_WORKGROUPS}: call for parts of the batch"
+            f"most {_MOST_WORKGROUPS}: call for parts of the batch"
         )
     if kv_stride_token > _MOST_TOKEN_STRIDE:
         raise ArgumentError(

@@ -37,8 +37,7 @@ def check_values(
         sequence = lengths.index(longest)
         raise ArgumentError(
             f"block_table has {block_table.shape[1]} columns; seq_lens[{sequence}] = {longest} needs {columns} pages "
-            "of "
-            f"{page_size} tokens"
+            f"of {page_size} tokens"
         )
     if not columns:
         return
@@ -50,7 +49,6 @@ def check_values(
         if wrong.size:
             sequence, column = (int(index) for index in wrong[0])
             raise ArgumentError(
-                f"block_table[{sequence}, {column}] is {int(used[sequence, column])}, inside the "
-                f"{lengths[sequence]} "
+                f"block_table[{sequence}, {column}] is {int(used[sequence, column])}, inside the {lengths[sequence]} "
                 f"tokens of that sequence; kv_cache has pages 0 to {num_pages - 1}"
             )

@@ -63,8 +63,8 @@ def require_dense_last(name: str, layout: Layout, itemsize: int) -> None:
     shape, strides, _ = layout
     if 0 not in shape and shape[-1] > 1 and strides[-1] != itemsize:
         raise ArgumentError(
-            f"{name} has a last dimension with a stride of {strides[-1]} bytes; its elements must be dense "
-            f"({itemsize} bytes apart): pass a contiguous copy"
+            f"{name} has a last dimension with a stride of {strides[-1]} bytes; its elements must be dense ({itemsize} "
+            "bytes apart): pass a contiguous copy"
         )
 
 
@@ -76,8 +76,8 @@ def require_aligned_strides(name: str, layout: Layout, alignment: int = ALIGNMEN
     for axis, (size, stride) in enumerate(zip(shape[:-1], strides[:-1], strict=True)):
         if size > 1 and stride % alignment:
             raise ArgumentError(
-                f"{name} has a stride of {stride} bytes in dimension {axis}; strides must be "
-                f"multiples of {alignment} bytes"
+                f"{name} has a stride of {stride} bytes in dimension {axis}; strides must be multiples of {alignment} "
+                "bytes"
             )
 
 
@@ -96,14 +96,14 @@ def require_apart(name: str, layout: Layout, itemsize: int) -> None:
             continue
         if stride < 0:
             raise ArgumentError(
-                f"{name} has a negative stride ({stride} bytes) in dimension {axis}; strides must be positive: "
-                "pass a copy"
+                f"{name} has a negative stride ({stride} bytes) in dimension {axis}; strides must be positive: pass a "
+                "copy"
             )
         if stride < reach:
             raise ArgumentError(
                 f"{name} has overlapping strides: dimension {axis} (size {size}) steps {stride} bytes, but the "
-                "dimensions "
-                f"inside it reach {reach} bytes (shape {tuple(shape)}, strides in bytes {tuple(strides)}): pass a copy"
+                f"dimensions inside it reach {reach} bytes (shape {tuple(shape)}, strides in bytes {tuple(strides)}): "
+                "pass a copy"
             )
         reach += (size - 1) * stride
 

@@ -42,8 +42,7 @@ def _unreachable(arrays: Mapping[str, Any], wanted: str, catalogue: Catalogue) -
     found = ", ".join(f"{name}: {_place(array)}" for name, array in arrays.items())
     return (
         f"the arrays cannot be reached from one executor ({wanted}): {found}. There is one executor, 'emulated', for "
-        "NumPy "
-        f"arrays; kernels are built for {catalogue.built_targets}. Bring the arrays to the host first: "
+        f"NumPy arrays; kernels are built for {catalogue.built_targets}. Bring the arrays to the host first: "
         "numpy.asarray(x), or x.cpu().numpy() for a torch tensor (bfloat16 through ml_dtypes: "
         "x.cpu().view(torch.int16).numpy().view(ml_dtypes.bfloat16))"
     )

@@ -42,8 +42,8 @@ class EmulatedExecutor(Executor):
             import rdna_emulator
         except ImportError as error:
             raise ExecutorError(
-                "NumPy arrays need the emulator, and rdna_emulator cannot be imported "
-                f"({error}); install it with: pip install 'rdna-kernels[emulator]'"
+                f"NumPy arrays need the emulator, and rdna_emulator cannot be imported ({error}); install it with: pip "
+                "install 'rdna-kernels[emulator]'"
             ) from error
         super().__init__(listed.name, catalogue or Catalogue.installed())
         self._refusal = rdna_emulator.CodeObjectError
@@ -90,8 +90,7 @@ class EmulatedExecutor(Executor):
         except self._refusal as error:
             raise ExecutorError(
                 f"the emulated {self.target} refuses a code object of {self.catalogue.folder} ({error}); built "
-                "targets: "
-                f"{self.catalogue.built_targets}. Build again with `uv sync --reinstall-package rdna-kernels`"
+                f"targets: {self.catalogue.built_targets}. Build again with `uv sync --reinstall-package rdna-kernels`"
             ) from error
 
     def function(self, module: Any, name: str) -> Function:
