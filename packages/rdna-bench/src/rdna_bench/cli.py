@@ -12,12 +12,13 @@ import typer
 from rdna_emulator import EmulatorError
 from rdna_kernels import Catalogue, KernelsError
 from rdna_registry import DEFAULT_TARGET
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from rdna_bench import options
 from rdna_bench.model_run import GenerateOptions, ModelRun
+from rdna_bench.plan_report import plan_tables
+from rdna_bench.plan_run import PlanRun
 from rdna_bench.report import builds_table, decode_table, generate_table
 from rdna_bench.synthetic import DecodeRun, DecodeShape
 
@@ -97,7 +98,7 @@ def decode(
         int, typer.Option(callback=options.at_least(1), help="Tokens of each sequence, the new ones included.")
     ] = 1024,
     num_seqs: Annotated[int, typer.Option(callback=options.at_least(1), help="Sequences of the batch.")] = 1,
-    window: Annotated[int, typer.Option(callback=options.at_least(0), help="Keys that a token sees; 0 is all.")] = 0,
+    window: options.Window = 0,
     page_size: options.PageSize = 16,
     dtype: options.Dtype = "fp16",
     target: options.Target = DEFAULT_TARGET,
@@ -138,6 +139,25 @@ def builds(target: options.OptionalTarget = None, as_json: options.Json = False)
     for name in catalogue.targets if target is None else [target]:
         console.print(builds_table(name, [record for record in records if record.target == name]))
     console.print(f"{len(records)} builds, compiled by {catalogue.compiler}", highlight=False)
+
+
+@app.command(epilog="Example: [bold]rdna-bench plan --window 4096 --repeats 200[/bold]")
+def plan(
+    window: options.Window = 0,
+    target: options.PlannedTarget = DEFAULT_TARGET,
+    repeats: options.Repeats = 50,
+    seed: options.LengthsSeed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Time the planners and look-ups, and show how evenly decode work is shared out.
+
+    The prefill planner takes turns with a plain NumPy transcription of its rules: exit 1 where they disagree.
+    """
+    with _bad_input():
+        run = PlanRun(target=target, window=window, repeats=repeats, seed=seed)
+    with _progress() as progress:
+        run.run(progress)
+    _show(run, plan_tables(run), as_json)
 
 
 @contextmanager
@@ -181,7 +201,7 @@ def _progress() -> Iterator[_StageProgress]:
         yield _StageProgress(bar)
 
 
-def _show(run: ModelRun | DecodeRun, table: Table, as_json: bool) -> None:
+def _show(run: ModelRun | DecodeRun | PlanRun, table: RenderableType, as_json: bool) -> None:
     if as_json:
         _print_json(run.to_dict())
     else:

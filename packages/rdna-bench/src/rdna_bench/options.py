@@ -73,6 +73,7 @@ def _model(value: Path | None) -> Path | None:
 
 
 Target = Annotated[str, typer.Option(callback=_target, help="GPU whose machine code runs.")]
+PlannedTarget = Annotated[str, typer.Option(callback=_target, help="GPU whose workgroups a plan keeps busy.")]
 OptionalTarget = Annotated[str | None, typer.Option(callback=_target, help="Only builds for this GPU.")]
 Dtype = Annotated[str, typer.Option(callback=_dtype, help="Element type of queries and cache: fp16 or bf16.")]
 PageSize = Annotated[int, typer.Option(callback=_page_size, help="Tokens of a cache page, a multiple of 16.")]
@@ -81,6 +82,9 @@ Checks = Annotated[
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Compare with float64 NumPy; exit 1 on a difference.")]
 Seed = Annotated[int, typer.Option(callback=at_least(0), help="Orders the cache's pages and draws random inputs.")]
+LengthsSeed = Annotated[int, typer.Option(callback=at_least(0), help="Draws the lengths of the batches.")]
+Window = Annotated[int, typer.Option(callback=at_least(0), help="Keys that a token sees; 0 is all.")]
+Repeats = Annotated[int, typer.Option(callback=at_least(3), help="Rounds that medians and quartiles are over.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Model = Annotated[
     Path | None, typer.Option(callback=_model, help="A GGUF file of the llama architecture; SmolLM2-135M by default.")
