@@ -233,6 +233,33 @@ def test_lanes_that_a_permute_leaves_out_are_defined(target: str, tmp_path: Path
     np.testing.assert_array_equal(out, np.tile(np.repeat([5, 0], 16), 2))
 
 
+def test_scratch_memory_keeps_what_is_undefined(target: str, tmp_path: Path) -> None:
+    source = "KERNEL k(int* out) { volatile int a[4]; a[THREAD & 3] = 7; out[THREAD] = a[THREAD + %d & 3]; }"
+    out = np.zeros(64, np.int32)
+    launch(compile_hip(SYNC + source % 0, target, tmp_path), target, 1, 64, out)
+    assert (out == 7).all()
+    expect("uninitialised", source % 1, target, tmp_path, out)
+
+
+# A load that is outstanding while more operations of another counter come and go than a counter can count.
+LATE_WAIT = """KERNEL k(int* x, int* out) {
+  int i, address = THREAD * 4;
+  __shared__ int unused[64];
+  unused[THREAD] = 1;
+  asm volatile("global_load_b32 v99, %%1, %%2\\n .rept 200\\n ds_load_b32 v98, %%1\\n .endr\\n s_waitcnt lgkmcnt(0)\\n"
+               "%s\\n v_mov_b32 %%0, v99\\n s_waitcnt vmcnt(0)"
+               : "=v"(i) : "v"(address), "s"(x) : "v98", "v99", "memory");
+  out[THREAD] = i + unused[THREAD];
+}"""
+
+
+def test_a_load_that_is_waited_for_late(target: str, tmp_path: Path) -> None:
+    x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    launch(compile_hip(SYNC + LATE_WAIT % "s_waitcnt vmcnt(0)", target, tmp_path), target, 1, 64, x, out)
+    np.testing.assert_array_equal(out, x + 1)
+    expect("missing wait: reads v99", LATE_WAIT % "s_nop 0", target, tmp_path, x, out)
+
+
 def test_race_in_lds(target: str, tmp_path: Path) -> None:
     source = "KERNEL k(int* out) { __shared__ int a; if (THREAD % 32 == 0) a = THREAD; SYNC(); out[THREAD] = a; }"
     expect("race", source, target, tmp_path, np.zeros(64, np.int32))
@@ -267,18 +294,23 @@ def test_atomics_do_not_race(target: str, tmp_path: Path) -> None:
 SWAP_LOOP = """KERNEL k(int* out, int* seen) {
   int mine = THREAD + 64 * GROUP;
   %s
-  int* place = out + THREAD %% 2;
+  int* place = out + %s;
   int old = *place;
   while (!__hip_atomic_compare_exchange_strong(place, &old, old > mine ? old : mine, __ATOMIC_RELAXED,
                                                __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)) {}
 }"""
 
 
-def test_the_load_before_a_compare_and_swap_does_not_race(target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "expected"), [("THREAD % 2", [190, 191]), ("0", [191, 0])]
+)  # a vector, a scalar load
+def test_the_load_before_a_compare_and_swap_does_not_race(
+    place: str, expected: list[int], target: str, tmp_path: Path
+) -> None:
     out, seen = np.zeros(2, np.int32), np.zeros(192, np.int32)
-    launch(compile_hip(SYNC + SWAP_LOOP % "", target, tmp_path), target, 3, 64, out, seen)
-    np.testing.assert_array_equal(out, [190, 191])
-    early = SWAP_LOOP % "seen[mine] = out[(THREAD + 1) % 2];"
+    launch(compile_hip(SYNC + SWAP_LOOP % ("", place), target, tmp_path), target, 3, 64, out, seen)
+    np.testing.assert_array_equal(out, expected)
+    early = SWAP_LOOP % ("seen[mine] = out[(THREAD + 1) % 2];", place)
     expect("race: reads", early, target, tmp_path, out, seen, grid=3)
 
 

@@ -18,6 +18,7 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "random": (("-O3",), {"schedule": "random", "seed": 5}),
     "O0-random": (("-O0",), {"schedule": "random", "seed": 6}),
     "checks": (("-O3",), {"checks": "all"}),
+    "O0-checks": (("-O0",), {"checks": "all"}),
 }
 RANDOM = np.random.default_rng(7)
 

@@ -50,6 +50,10 @@ def test_stored_object_is_of_the_source_that_stands_here(name: str) -> None:
     )
 
 
+def test_a_stored_object_spills(device: Device) -> None:
+    assert stored_kernel(device, "attention_spills").resources.scratch_bytes > 0
+
+
 def test_every_stored_object_is_tested() -> None:
     assert sorted(STORED) == sorted(NAMES) == sorted(path.stem for path in OBJECTS.glob("*.hsaco"))
 

@@ -67,7 +67,7 @@ CONFIGURATIONS = {
         )
     },
     **{
-        f"attention_{dtype}": Configuration(
+        name: Configuration(
             "attention",
             {
                 "q": f"*{dtype}",
@@ -77,10 +77,14 @@ CONFIGURATIONS = {
                 "tokens": "i32",
                 "scale_log2": "fp32",
             },
-            {"head_size": head_size, "block_rows": 32, "block_keys": 32},
+            {"head_size": head_size, "block_rows": block, "block_keys": block},
             num_warps=num_warps,
         )
-        for dtype, head_size, num_warps in (("fp16", 64, 2), ("bf16", 32, 4))
+        for name, dtype, head_size, block, num_warps in (
+            ("attention_fp16", "fp16", 64, 32, 2),
+            ("attention_bf16", "bf16", 32, 32, 4),
+            ("attention_spills", "bf16", 128, 64, 8),
+        )
     },
     "matmul_int8": Configuration(
         "matmul_int8",
@@ -155,7 +159,9 @@ def _matmul(random: np.random.Generator, rows: int, columns: int, depth: int, dt
     return Case((tiles,), values, expected, rtol=2.0**-8 if out != np.float32 else 0, atol=1e-4)
 
 
-def _attention(random: np.random.Generator, tokens: int, head_size: int, dtype: Any, atol: float) -> Case:
+def _attention(
+    random: np.random.Generator, tokens: int, head_size: int, dtype: Any, atol: float, block: int = 32
+) -> Case:
     q, k, v = random.standard_normal((3, 2, tokens, head_size)).astype(dtype)
     scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2) / head_size**0.5
     scores[:, np.triu(np.ones((tokens, tokens), bool), 1)] = -np.inf
@@ -163,7 +169,7 @@ def _attention(random: np.random.Generator, tokens: int, head_size: int, dtype: 
     expected = powers / powers.sum(2, keepdims=True) @ v.astype(np.float64)
     scale_log2 = np.float32(np.log2(np.e) / head_size**0.5)
     values = {"q": q, "k": k, "v": v, "out": np.zeros_like(q), "tokens": np.int32(tokens), "scale_log2": scale_log2}
-    return Case((-(-tokens // 32), 2), values, {"out": expected}, atol=atol)
+    return Case((-(-tokens // block), 2), values, {"out": expected}, atol=atol)
 
 
 def _matmul_int8(random: np.random.Generator) -> Case:
@@ -219,6 +225,7 @@ _CASES: dict[str, Callable[[np.random.Generator], Case]] = {
     "matmul_bf16": lambda random: _matmul(random, 64, 96, 80, ml_dtypes.bfloat16, ml_dtypes.bfloat16),
     "attention_fp16": lambda random: _attention(random, 75, 64, np.float16, 3e-3),
     "attention_bf16": lambda random: _attention(random, 64, 32, ml_dtypes.bfloat16, 2e-2),
+    "attention_spills": lambda random: _attention(random, 100, 128, ml_dtypes.bfloat16, 2e-2, block=64),
     "matmul_int8": _matmul_int8,
     "maths": _maths,
     "scan": _scan,

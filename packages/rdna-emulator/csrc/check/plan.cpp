@@ -190,7 +190,7 @@ InstPlan plan_of(const Inst& i) {
     for (int k = 0; k < 2; ++k) set_range(plan.matrix_inputs, 256, info.src[k].reg, info.src[k].dwords);
   if (plan.rule == Rule::scalar_pack) plan.pack_a = name[7] == 'h', plan.pack_b = name[8] == 'h';
   plan.counters = counters_of(op, info);
-  plan.out_of_order = op.format == Format::smem || op.format == Format::flat;
+  plan.out_of_order = op.format == Format::smem;  // FLAT counts in order since gfx10
   plan.in_order_load = plan.counters != 0 && !plan.out_of_order;
   if (name == "buffer_gl1_inv") plan.invalidate = 1;
   if (name == "buffer_gl0_inv") plan.invalidate = 2;
@@ -203,17 +203,28 @@ InstPlan plan_of(const Inst& i) {
 bool is_guess(const Program& program, const CheckPlan& plan, std::size_t k) {
   constexpr std::size_t kDistance = 64;
   const InstInfo& load = *program.insts[k].info;
-  if (load.op == nullptr || !load.op->has(kLoad) || load.op->format < Format::flat || load.dst[0].kind != OperandKind::vgpr) return false;
-  const Operand& value = load.dst[0];
-  u64 registers[4] = {};
-  set_range(registers, 256, value.reg, value.dwords);
+  if (load.op == nullptr || !load.op->has(kLoad) || load.op->format == Format::ds || load.dst[0].dwords > 2) return false;
+  Operand value[2] = {load.dst[0], load.dst[0]};  // where each dword of it is now
+  const u32 dwords = value[0].dwords;
+  value[1].reg = static_cast<u16>(value[0].reg + dwords - 1);
   for (std::size_t next = k + 1; next < program.insts.size() && next <= k + kDistance; ++next) {
-    const InstInfo& swap = *program.insts[next].info;
-    if (swap.op == nullptr) return false;
-    if (std::string_view(swap.op->name).find("_atomic_cmpswap_") != std::string_view::npos)
-      return swap.src[1].reg + value.dwords == value.reg && swap.src[1].dwords == 2 * value.dwords;  // new value, then comparand
-    for (int word = 0; word < 4; ++word)
-      if (registers[word] & plan.insts[next].writes_v[word]) return false;
+    const InstInfo& info = *program.insts[next].info;
+    if (info.op == nullptr) return false;
+    const std::string_view name = info.op->name;
+    if (name.find("_atomic_cmpswap_") != name.npos) {  // its data are the new value, then the comparand
+      const u32 comparand = info.src[1].reg + dwords;
+      return info.src[1].dwords == 2 * dwords && value[0].kind == OperandKind::vgpr && value[0].reg == comparand &&
+             value[1].kind == OperandKind::vgpr && value[1].reg == comparand + dwords - 1;
+    }
+    for (Operand& dword : value) {
+      const bool vgpr = dword.kind == OperandKind::vgpr;
+      const bool copied = name == "v_mov_b32" && info.src[0].kind == dword.kind && info.src[0].reg == dword.reg;
+      if (copied) {
+        dword = info.dst[0];
+      } else if ((vgpr ? plan.insts[next].writes_v : plan.insts[next].writes_s)[dword.reg / 64] >> (dword.reg & 63) & 1) {
+        return false;
+      }
+    }
   }
   return false;
 }

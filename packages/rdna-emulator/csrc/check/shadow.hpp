@@ -103,7 +103,7 @@ enum CounterBit : u8 { kVmcnt = 1, kLgkmcnt = 2, kVscnt = 4 };
 // One memory operation that the wave has not waited for.
 struct Outstanding {
   u8 counters = 0;
-  bool out_of_order = false;  // SMEM and FLAT return in any order
+  bool out_of_order = false;  // SMEM returns in any order
   u64 vgprs[4] = {};          // destination registers
   u64 sgprs[2] = {};
   Access access = Access::load;
@@ -114,14 +114,16 @@ struct Outstanding {
   u64 addresses[2][kLanes];
 };
 
-constexpr u32 kOutstanding = 64;  // the counters are 6 bits wide: the oldest operation has ended once 64 others follow
+constexpr u32 kCounterLimit = 63;  // the counters are 6 bits wide: the oldest operation has ended once 63 others follow
+constexpr u32 kOutstanding = 160;
 
 class Queue {
  public:
   u32 size() const { return size_; }
   Outstanding& at(u32 i) { return ring_[(head_ + i) % kOutstanding]; }
   Outstanding& push();
-  void pop() { head_ = (head_ + 1) % kOutstanding, --size_; }
+  void pop() { head_ = --size_ ? (head_ + 1) % kOutstanding : 0; }
+  void remove_ended();
 
  private:
   std::array<Outstanding, kOutstanding> ring_;
@@ -143,6 +145,7 @@ struct WaveShadow {
   u64 tainted_v[4] = {};                  // registers with any taint
   u64 tainted_s[2] = {};
   bool scc_tainted = true;
+  std::vector<u32> scratch_undefined;     // [byte of a lane's scratch]: mask of lanes; bytes past its end are undefined
   u64 pending_v[4] = {}, pending_s[2] = {};
   bool shared_destinations = false;       // two outstanding loads have had a register in common
   Queue queue;

@@ -10,6 +10,17 @@ Outstanding& Queue::push() {
   return entry;
 }
 
+// Ended operations between others leave the queue as well.
+void Queue::remove_ended() {
+  u32 kept = 0;
+  for (u32 k = 0; k < size_; ++k) {
+    if (at(k).counters == 0) continue;
+    if (kept != k) at(kept) = at(k);
+    ++kept;
+  }
+  size_ = kept;
+}
+
 namespace {
 
 bool overlaps(const u64* a, const u64* b, int words) {
@@ -26,11 +37,6 @@ int first_common(const u64* a, const u64* b, int words) {
 
 int position_of(u8 counter) { return __builtin_ctz(counter); }
 
-void drop_oldest(WaveShadow& shadow) {
-  const Outstanding& entry = shadow.queue.at(0);
-  for (int position = 0; position < 3; ++position) shadow.outstanding[position] -= entry.counters >> position & 1;
-  shadow.queue.pop();
-}
 
 // Keeps the newest `limit` operations of one counter outstanding. Returns whether any has ended.
 bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
@@ -52,14 +58,8 @@ bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
   return true;
 }
 
-}  // namespace
-
-void apply_wait(WaveShadow& shadow, const WaitLimit& limit) {
-  bool ended = false;
-  if (limit.vm != 0xff) ended |= retire(shadow, kVmcnt, limit.vm);
-  if (limit.lgkm != 0xff) ended |= retire(shadow, kLgkmcnt, limit.lgkm);
-  if (limit.vs != 0xff) ended |= retire(shadow, kVscnt, limit.vs);
-  if (!ended) return;
+// What is pending once operations have ended.
+void forget_ended(WaveShadow& shadow) {
   Queue& queue = shadow.queue;
   while (queue.size() && queue.at(0).counters == 0) queue.pop();
   if (!shadow.shared_destinations) return;
@@ -74,6 +74,30 @@ void apply_wait(WaveShadow& shadow, const WaitLimit& limit) {
   }
   std::memcpy(shadow.pending_v, vgprs, sizeof vgprs);
   std::memcpy(shadow.pending_s, sgprs, sizeof sgprs);
+}
+
+// An operation can only begin once its counters have room: the oldest ones have ended by then.
+void make_room(WaveShadow& shadow, u8 counters) {
+  bool ended = false;
+  for (u8 bit : {kVmcnt, kLgkmcnt, kVscnt})
+    if (counters & bit) ended |= retire(shadow, bit, kCounterLimit - 1);
+  if (ended) forget_ended(shadow);
+  if (shadow.queue.size() < kOutstanding) return;
+  shadow.queue.remove_ended();
+  if (shadow.queue.size() < kOutstanding) return;
+  // Scalar loads, of which nobody can tell which have ended: all have, rather than a false alarm.
+  for (u8 bit : {kVmcnt, kLgkmcnt, kVscnt}) retire(shadow, bit, 0);
+  forget_ended(shadow);
+}
+
+}  // namespace
+
+void apply_wait(WaveShadow& shadow, const WaitLimit& limit) {
+  bool ended = false;
+  if (limit.vm != 0xff) ended |= retire(shadow, kVmcnt, limit.vm);
+  if (limit.lgkm != 0xff) ended |= retire(shadow, kLgkmcnt, limit.lgkm);
+  if (limit.vs != 0xff) ended |= retire(shadow, kVscnt, limit.vs);
+  if (ended) forget_ended(shadow);
 }
 
 void check_pending(Wave& w, const Inst& i, const InstPlan& plan) {
@@ -97,7 +121,7 @@ void check_pending(Wave& w, const Inst& i, const InstPlan& plan) {
 }
 
 void start_operation(WaveShadow& shadow, const InstPlan& plan) {
-  if (shadow.queue.size() == kOutstanding) drop_oldest(shadow);
+  make_room(shadow, plan.counters);
   Outstanding& entry = shadow.queue.push();
   entry.counters = plan.counters;
   for (int position = 0; position < 3; ++position) shadow.outstanding[position] += plan.counters >> position & 1;

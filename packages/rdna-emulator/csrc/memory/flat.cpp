@@ -35,12 +35,13 @@ FlatLanes flat_lanes(const LaneAddresses& at, u32 active) {
   return result;
 }
 
-void check_shared(Wave& w, const Inst& i, Access access, u32 lanes, const LaneAddresses& at, u32 bytes, u32 row, bool high,
-                  bool returns) {
-  if (!w.shadow || !lanes) return;
+void check_apertures(Wave& w, const Inst& i, Access access, const FlatLanes& lanes, const LaneAddresses& at, u32 bytes, u32 row,
+                     bool high, bool returns) {
+  if (!w.shadow || !(lanes.shared | lanes.own)) return;
   u64 offsets[kLanes];
-  for (u32 left = lanes; left; left &= left - 1) offsets[std::countr_zero(left)] = at.of(std::countr_zero(left)) & 0xffffffffu;
-  check_lds(w, i, {access, lanes, offsets, bytes, static_cast<u16>(row), high, returns});
+  for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) offsets[std::countr_zero(left)] = at.of(std::countr_zero(left)) & 0xffffffffu;
+  if (lanes.shared) check_lds(w, i, {access, lanes.shared, offsets, bytes, static_cast<u16>(row), high, returns});
+  if (lanes.own) check_scratch(w, i, {access, lanes.own, offsets, bytes, static_cast<u16>(row), high, returns});
 }
 
 namespace {
@@ -62,7 +63,7 @@ void load(Wave& w, const Inst& i) {
     at.low = address_rows[0], at.high = address_rows[1];
   }
   if (lanes.global) load_global<kKind>(w, i, lanes.global, at);
-  check_shared(w, i, Access::load, lanes.shared, at, kKind.bytes, i.dst, kKind.half == Half::high, false);
+  check_apertures(w, i, Access::load, lanes, at, kKind.bytes, i.dst, kKind.half == Half::high, false);
   for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) {
     const int l = std::countr_zero(left);
     load_lanes<kKind>(w, i.dst, 1u << l, lane_of(w, i, lanes, at, l, kKind.bytes), kNoDelta, false);
@@ -77,7 +78,7 @@ void store(Wave& w, const Inst& i) {
   const FlatLanes lanes = flat_lanes(at, active);
   const u32 row = row_of_source(i, 1);
   if (lanes.global) store_global<kKind>(w, i, lanes.global, at);
-  check_shared(w, i, Access::store, lanes.shared, at, kKind.bytes, row, kKind.high, false);
+  check_apertures(w, i, Access::store, lanes, at, kKind.bytes, row, kKind.high, false);
   for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) {
     const int l = std::countr_zero(left);
     u8* target = lane_of(w, i, lanes, at, l, kKind.bytes);

@@ -13,6 +13,7 @@ u8* shared_lane(Wave&, const Inst&, int lane, u64 offset, u32 bytes);
 u8* private_lane(Wave&, const Inst&, int lane, u64 offset, u32 bytes);
 
 // Tells the checks of a FLAT instruction's lanes in LDS.
-void check_shared(Wave&, const Inst&, Access, u32 lanes, const LaneAddresses&, u32 bytes, u32 row, bool high, bool returns);
+// Reports the lanes in LDS and in scratch to the checks.
+void check_apertures(Wave&, const Inst&, Access, const FlatLanes&, const LaneAddresses&, u32 bytes, u32 row, bool high, bool returns);
 
 }  // namespace rdna

@@ -80,7 +80,7 @@ void flat(Wave& w, const Inst& i) {
   const FlatLanes lanes = flat_lanes(at, active);
   if (lanes.global) modify_global<T, Operation, kCompares>(w, i, lanes.global, at, results);
   const u32 row = row_of_source(i, 1);
-  check_shared(w, i, Access::atomic, lanes.shared, at, sizeof(T), i.info->glc ? i.dst : row, false, i.info->glc);
+  check_apertures(w, i, Access::atomic, lanes, at, sizeof(T), i.info->glc ? i.dst : row, false, i.info->glc);
   for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) {
     const int l = std::countr_zero(left);
     const u64 offset = at.of(l) & 0xffffffffu;

@@ -22,12 +22,22 @@ void find_lanes(Wave& w, const Inst& i, u32 active, u32 bytes, ScratchLanes& lan
   }
 }
 
+void report_scratch(Wave& w, const Inst& i, Access access, u32 active, const ScratchLanes& lanes, u32 bytes, u32 row, bool high) {
+  u64 offsets[kLanes];
+  for (u32 left = active; left; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    offsets[l] = static_cast<u64>(lanes.delta[l] - l * static_cast<i64>(w.group->scratch_stride));
+  }
+  check_scratch(w, i, {access, active, offsets, bytes, static_cast<u16>(row), high, false});
+}
+
 template <LoadKind kKind>
 void load(Wave& w, const Inst& i) {
   const u32 active = w.exec();
   if (!active) return;
   ScratchLanes lanes;
   find_lanes(w, i, active, kKind.bytes, lanes);
+  if (w.shadow) [[unlikely]] report_scratch(w, i, Access::load, active, lanes, kKind.bytes, i.dst, kKind.half == Half::high);
   load_lanes<kKind>(w, i.dst, active, lanes.base, lanes.delta, false);
 }
 
@@ -37,6 +47,7 @@ void store(Wave& w, const Inst& i) {
   if (!active) return;
   ScratchLanes lanes;
   find_lanes(w, i, active, kKind.bytes, lanes);
+  if (w.shadow) [[unlikely]] report_scratch(w, i, Access::store, active, lanes, kKind.bytes, row_of_source(i, 1), kKind.high);
   note_store<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta);
   store_lanes<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta, false);
 }
