@@ -69,6 +69,7 @@ def select(
     return _choose(shape).variant
 
 
+@remembered
 def explain(
     num_q_heads: int,
     num_kv_heads: int,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_flag, as_int, as_multiple, is_plain_number
 from rdna_registry.builds import Build
 from rdna_registry.dtypes import DType, as_dtype
+from rdna_registry.remember import remembered
 
 MAX_QUERY_LEN = 8
 """Most query tokens of a sequence that a decode entry serves."""
@@ -171,6 +172,7 @@ DECODE_CONFIG_FIELDS: tuple[str, ...] = tuple(
 )
 
 
+@remembered
 def config_fields(variant: KernelVariant) -> tuple[int, ...]:
     """The variant's values in the order of `DECODE_CONFIG_FIELDS`, dtype as 0 (fp16) or 1 (bf16)."""
     values = (getattr(variant, field) for field in DECODE_CONFIG_FIELDS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_flag, as_int, as_multiple, is_plain_number
 from rdna_registry.devices import Device, prefill_target_workgroups
 from rdna_registry.dtypes import DType, as_dtype
+from rdna_registry.remember import remembered
 
 PREFILL_MIN_M = 128
 """Fewest query tokens that the prefill look-up serves."""
@@ -102,6 +103,7 @@ class PrefillVariant:
 PREFILL_CONFIG_FIELDS: tuple[str, ...] = tuple(field.name for field in fields(PrefillVariant))
 
 
+@remembered
 def prefill_config_fields(variant: PrefillVariant) -> tuple[int, ...]:
     """The variant's values in the order of `PREFILL_CONFIG_FIELDS`, dtype as 0 (fp16) or 1 (bf16)."""
     values = (getattr(variant, field) for field in PREFILL_CONFIG_FIELDS)
