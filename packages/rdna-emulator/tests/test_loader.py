@@ -189,16 +189,12 @@ def test_mode_and_hardware_registers(target: str, tmp_path: Path) -> None:
     def one(name: str, line: str) -> AssemblyKernel:
         return AssemblyKernel(name, load + line + store, ("pointer",))
 
+    read_clock = "s_getreg_b32 {}, hwreg(HW_REG_SHADER_CYCLES)\n"
+    same = "  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3\n  s_denorm_mode 15\n  s_round_mode 0\n"
     kernels = [
         one("mode", "  s_getreg_b32 s4, hwreg(HW_REG_MODE, 0, 8)\n"),
-        one(
-            "same",
-            "  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3\n  s_denorm_mode 15\n  s_round_mode 0\n  s_mov_b32 s4, 1\n",
-        ),
-        one(
-            "clock",
-            "  s_getreg_b32 s5, hwreg(HW_REG_SHADER_CYCLES)\n  s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES)\n  s_sub_u32 s4, s4, s5\n",
-        ),
+        one("same", same + "  s_mov_b32 s4, 1\n"),
+        one("clock", read_clock.format("s5") + read_clock.format("s4") + "  s_sub_u32 s4, s4, s5\n"),
         one("rounding", "  s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3\n"),
         one("flushing", "  s_denorm_mode 0\n"),
         one("other", "  s_getreg_b32 s4, hwreg(HW_REG_STATUS)\n"),

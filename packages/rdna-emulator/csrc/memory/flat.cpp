@@ -82,7 +82,7 @@ void store(Wave& w, const Inst& i) {
   for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) {
     const int l = std::countr_zero(left);
     u8* target = lane_of(w, i, lanes, at, l, kKind.bytes);
-    note_store<kKind>(w, row, 1u << l, target, kNoDelta);
+    if (lanes.shared >> l & 1) note_store<kKind>(w, row, 1u << l, target, kNoDelta);
     store_lanes<kKind>(w, row, 1u << l, target, kNoDelta, false);
   }
 }

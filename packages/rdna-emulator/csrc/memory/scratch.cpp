@@ -48,7 +48,6 @@ void store(Wave& w, const Inst& i) {
   ScratchLanes lanes;
   find_lanes(w, i, active, kKind.bytes, lanes);
   if (w.shadow) [[unlikely]] report_scratch(w, i, Access::store, active, lanes, kKind.bytes, row_of_source(i, 1), kKind.high);
-  note_store<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta);
   store_lanes<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta, false);
 }
 

@@ -58,6 +58,7 @@ struct Launch {
   AddressSpace space;
   LaunchShadow* shadow = nullptr;
   std::atomic<u64> next_workgroup{0};
+  std::atomic<u64> resident{0};  // workgroups in flight
   std::atomic<bool> failed{false};
   Quiet quiet;
   std::mutex mutex;           // of what follows
@@ -76,14 +77,16 @@ struct Worker {
   u64 clock = 0;          // what reads of a clock see: it only grows
 };
 
-// A wave's registers at a branch backwards, to be compared when it comes there again.
+// A wave's own state at a branch backwards, to be compared when it comes there again.
 struct SpinProbe {
   enum class State : u8 { idle, watching, stuck } state = State::idle;
   u32 window = 64;   // branches backwards to watch
   u32 left = 0;
+  u32 stride = 1;      // branches from one note to the next
+  u32 until_next = 1;
   u64 changes = 0;   // of the worker when the registers were noted
   const Inst* edge = nullptr;
-  std::vector<u32> registers;
+  std::vector<u8> state_of_wave;
 };
 
 struct Workgroup {

@@ -6,6 +6,7 @@
 namespace rdna {
 namespace {
 
+constexpr u32 kLooks = 4;           // at stuck waves in a round, while others make progress
 constexpr u32 kDeviceWaves = 1280;  // 20 WGPs of 4 SIMDs of 16 waves: more are never in flight on a gfx1151
 
 // Workgroups that spinning waves may wait for while they spin, as many as a device would hold.
@@ -15,6 +16,7 @@ bool admit(Launch& launch, Worker& worker, SlotSet& set) {
   if (launch.failed.load(std::memory_order_relaxed)) return false;
   const u64 number = launch.next_workgroup.fetch_add(1, std::memory_order_relaxed);
   if (number >= launch.grid.count()) return false;
+  launch.resident.fetch_add(1, std::memory_order_relaxed);
   set.free_slot().begin(launch, worker, number);
   return true;
 }
@@ -29,16 +31,24 @@ void fail(Launch& launch, u64 workgroup) {
 }
 
 void retire_if_ended(Slot& slot) {
-  if (slot.group().ended == slot.group().waves.size()) slot.end();
+  if (slot.group().ended < slot.group().waves.size()) return;
+  slot.group().launch->resident.fetch_sub(1, std::memory_order_relaxed);
+  slot.end();
 }
 
-// Runs every wave of a workgroup that can run until it leaves the loop. Returns whether one of them made progress.
-bool run_round(Workgroup& group) {
+// Runs every wave of a workgroup that can run until it leaves the loop; of stuck waves at most `looks`, which go on only if
+// what they wait for has come. Returns whether one of the waves made progress.
+bool run_round(Workgroup& group, u32& looks) {
   bool progress = false;
   for (Wave* wave : group.waves) {
     if (wave->state != WaveState::running) continue;
+    const bool was_stuck = is_stuck(group, *wave);
+    if (was_stuck && looks == 0) continue;
+    looks -= was_stuck;
     resume_probe(group, *wave);
-    run_wave(*wave, 0);
+    // A stuck wave runs on, sleeps or not, until it is known whether it still is.
+    do run_wave(*wave, 0);
+    while (was_stuck && wave->state == WaveState::running && is_watched(group, *wave));
     group.worker->watching = false;
     settle(group, *wave);
     progress |= !is_stuck(group, *wave);
@@ -63,25 +73,38 @@ void run_in_order(Launch& launch, Worker& worker, SlotSet& set) {
   EndSlots cleanup{set};
   SpinWait wait;
   u64 current = ~u64{0};
+  std::size_t first = 0;    // slot that begins the round: the looks go around
+  bool everybody = false;   // looks at all stuck waves
   worker_begins(launch.quiet);
   try {
     while (set.busy() || admit(launch, worker, set)) {
       bool progress = false;
       const u64 changes = worker.changes;
-      for (std::size_t k = 0; k < set.slots.size(); ++k) {
-        Slot& slot = *set.slots[k];
+      u32 looks = everybody ? ~0u : kLooks;
+      const std::size_t slots = set.slots.size();
+      for (std::size_t k = 0; k < slots; ++k) {
+        Slot& slot = *set.slots[(first + k) % slots];
         if (!slot.busy()) continue;
         current = slot.group().number;
-        progress |= run_round(slot.group());
+        progress |= run_round(slot.group(), looks);
         retire_if_ended(slot);
       }
+      ++first;
       if (progress || worker.changes != changes) {
         stop_waiting(launch, wait);
+        everybody = false;
+        continue;
+      }
+      if (!everybody) {
+        everybody = true;
         continue;
       }
       // A failure elsewhere ends this wait; a workgroup that could still end has its chance first.
       if (launch.failed.load(std::memory_order_relaxed)) break;
-      if (set.busy() < resident_limit(launch) && admit(launch, worker, set)) continue;
+      if (launch.resident < resident_limit(launch) && admit(launch, worker, set)) {
+        everybody = false;
+        continue;
+      }
       current = first_busy(set).number;
       wait_for_others(launch, wait, first_busy(set));
     }
@@ -119,15 +142,16 @@ void run_at_random(Launch& launch, Worker& worker, SlotSet& set, u64 seed) {
         // All spin: each looks once more, then others may come in, and then it is an error.
         bool progress = false;
         const u64 changes = worker.changes;
+        u32 looks = ~0u;
         for (const auto& slot : set.slots) {
           if (!slot->busy()) continue;
           current = slot->group().number;
-          progress |= run_round(slot->group());
+          progress |= run_round(slot->group(), looks);
           retire_if_ended(*slot);
         }
         if (progress || worker.changes != changes) {
           stop_waiting(launch, wait);
-        } else if (set.busy() < resident_limit(launch) && admit(launch, worker, set)) {
+        } else if (launch.resident < resident_limit(launch) && admit(launch, worker, set)) {
           resident = std::max(resident, set.busy());
         } else {
           current = first_busy(set).number;

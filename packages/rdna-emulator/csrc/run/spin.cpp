@@ -1,6 +1,7 @@
-// Spins. After its turn a wave's registers are noted at a branch backwards, and compared whenever it comes there again
-// within a window: equal registers, with no memory changed in between, mean that the loop goes on for ever unless someone
-// else changes memory. Such a wave is stuck. When every wave of every worker is, nobody will: that is an error.
+// Spins. After its turn a wave's registers and scratch are noted at a branch backwards, and compared whenever it comes there
+// again within a window: if they are equal, and no other memory has changed in between, the loop goes on for ever unless
+// someone else changes memory. Such a wave is stuck. When every wave of every worker is, nobody will: that is an error.
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -12,21 +13,44 @@ namespace {
 
 constexpr u32 kLargestWindow = 1 << 14;
 
+constexpr u32 kCostOfNote = 16;  // in branches of the window
+
+struct Part {
+  const void* data;
+  std::size_t bytes;
+};
+
+// What a wave has for itself: scalars, the kernel's vector registers, scratch.
+std::array<Part, 3> parts_of(const Wave& w) {
+  const Workgroup& group = *w.group;
+  const std::size_t scratch = std::size_t{kLanes} * group.scratch_stride;
+  return {{{w.s, sizeof w.s},
+           {w.v, std::size_t{group.launch->kernel->vgprs} * sizeof w.v[0]},
+           {group.scratch + w.index * scratch, scratch}}};
+}
+
 void note(SpinProbe& probe, const Wave& w, const Inst& edge) {
-  const std::size_t vector_words = std::size_t{w.group->launch->kernel->vgprs} * kLanes;
-  probe.registers.resize(256 + vector_words);
-  std::memcpy(probe.registers.data(), w.s, sizeof w.s);
-  std::memcpy(probe.registers.data() + 256, w.v, vector_words * 4);
+  std::size_t size = 0;
+  for (const Part& part : parts_of(w)) size += part.bytes;
+  probe.state_of_wave.resize(size);
+  u8* to = probe.state_of_wave.data();
+  for (const Part& part : parts_of(w)) {
+    if (part.bytes) std::memcpy(to, part.data, part.bytes);
+    to += part.bytes;
+  }
   probe.edge = &edge;
   probe.changes = w.group->worker->changes;
-  probe.left = probe.window;
-  probe.state = SpinProbe::State::watching;
+  probe.until_next = probe.stride;
 }
 
 bool same(const SpinProbe& probe, const Wave& w, const Inst& edge) {
-  return &edge == probe.edge && probe.changes == w.group->worker->changes &&
-         std::memcmp(probe.registers.data(), w.s, sizeof w.s) == 0 &&
-         std::memcmp(probe.registers.data() + 256, w.v, (probe.registers.size() - 256) * 4) == 0;
+  if (&edge != probe.edge || probe.changes != w.group->worker->changes) return false;
+  const u8* noted = probe.state_of_wave.data();
+  for (const Part& part : parts_of(w)) {
+    if (part.bytes && std::memcmp(noted, part.data, part.bytes)) return false;
+    noted += part.bytes;
+  }
+  return true;
 }
 
 }  // namespace
@@ -37,6 +61,14 @@ void end_turn(Wave& w, const Inst& edge) {
   if (probe.state == SpinProbe::State::watching) {
     if (same(probe, w, edge)) {
       probe.state = SpinProbe::State::stuck;
+    } else if (probe.changes != worker.changes && probe.left > kCostOfNote) {
+      probe.stride = 1;
+      note(probe, w, edge);  // what was noted belongs to other memory
+      probe.left -= kCostOfNote;
+    } else if (--probe.until_next == 0 && probe.left > kCostOfNote) {
+      probe.stride *= 2;  // Brent's way to find a cycle whose beginning is not known
+      note(probe, w, edge);
+      --probe.left;
     } else if (--probe.left == 0) {
       probe.state = SpinProbe::State::idle;
       probe.window = std::min(2 * probe.window, kLargestWindow);
@@ -50,12 +82,18 @@ void end_turn(Wave& w, const Inst& edge) {
     w.leave = true;
     return;
   }
+  probe.stride = 1;
   note(probe, w, edge);
+  probe.left = probe.window;
+  probe.state = SpinProbe::State::watching;
   worker.watching = true;
   w.turn = 1;
 }
 
 bool is_stuck(const Workgroup& group, const Wave& w) { return group.probes[w.index].state == SpinProbe::State::stuck; }
+bool is_watched(const Workgroup& group, const Wave& w) {
+  return group.probes[w.index].state == SpinProbe::State::watching;
+}
 
 void resume_probe(Workgroup& group, Wave& w) {
   SpinProbe& probe = group.probes[w.index];
@@ -64,6 +102,7 @@ void resume_probe(Workgroup& group, Wave& w) {
   if (probe.state != SpinProbe::State::stuck) return;
   probe.state = SpinProbe::State::watching;
   probe.changes = group.worker->changes;
+  probe.stride = probe.until_next = 1;
   probe.left = probe.window;
   w.turn = 1;
 }
@@ -88,7 +127,7 @@ namespace {
     std::string polled;
     for (const Inst* i = begin; i < &edge; ++i) {
       const OpInfo* op = i->info->op;
-      if (op && (op->has(kLoad) || op->has(kAtomic))) polled = disassemble(*i);
+      if (op && op->cls != OpClass::scratch && (op->has(kLoad) || op->has(kAtomic))) polled = disassemble(*i);
     }
     char loop[80];
     std::snprintf(loop, sizeof loop, "the loop from 0x%x to 0x%x", begin->info->address, edge.info->address);

@@ -49,6 +49,7 @@ void run_at_random(Launch&, Worker&, SlotSet&, u64 seed);
 // Spin detection (spin.cpp).
 void resume_probe(Workgroup&, Wave&);
 bool is_stuck(const Workgroup&, const Wave&);
+bool is_watched(const Workgroup&, const Wave&);
 void worker_begins(Quiet&);
 void worker_ends(Quiet&);
 // All waves of the worker spin, and a whole round of them has changed nothing. Returns after a wait, for another round;

@@ -51,7 +51,11 @@ void call(Wave& w, const Inst& i) {
 // Waits, hints and priorities: execution is in order and complete, so there is nothing to do.
 void nothing(Wave&, const Inst&) {}
 
-void sleep(Wave& w, const Inst&) { w.leave = true; }
+// Others go on. What sleeps again and again is soon looked at for a spin.
+void sleep(Wave& w, const Inst&) {
+  w.leave = true;
+  w.turn = w.turn > 64 ? w.turn - 64 : 1;
+}
 
 void barrier(Wave& w, const Inst&) {
   w.state = WaveState::barrier;

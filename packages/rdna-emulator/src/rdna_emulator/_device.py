@@ -295,7 +295,8 @@ def _refusal(kernel: KernelObject) -> str:
     if not descriptor.wave32:
         return f"kernel {kernel.name} was compiled for waves of 64 lanes (-mwavefrontsize64); this runs waves of 32"
     if descriptor.private_bytes > _SCRATCH_LIMIT:
-        return f"kernel {kernel.name} wants {descriptor.private_bytes} bytes of scratch a lane; up to {_SCRATCH_LIMIT} exist"
+        wanted = f"kernel {kernel.name} wants {descriptor.private_bytes} bytes of scratch a lane"
+        return f"{wanted}; there are up to {_SCRATCH_LIMIT}"
     if descriptor.mode & _MODE_MASK != _MODE:
         overflow = " and FP16_OVFL" if descriptor.mode >> 23 & 1 else ""
         return (
