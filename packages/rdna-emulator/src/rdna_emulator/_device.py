@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import re
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from . import _errors as errors
 from ._arguments import Dim3, MemoryItem, Packer
@@ -19,6 +20,7 @@ from ._model import PARAMETERS, modelled
 from ._records import KernelRecord, LaunchRecord, Span, class_names, functions
 from ._report import Report
 
+Size = SupportsIndex | Sequence[SupportsIndex]
 TARGETS = tuple(PARAMETERS)
 CHECKS = ("waits", "uninitialised", "bounds", "races", "collisions", "barriers", "spin")
 MEASURES = ("model",)
@@ -178,8 +180,8 @@ class Kernel:
 
     def launch(
         self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
+        grid: Size,
+        block: Size,
         args: Sequence[object] = (),
         *,
         dynamic_lds: int = 0,
@@ -306,11 +308,14 @@ def _refusal(kernel: KernelObject) -> str:
     return ""
 
 
-def _dim3(what: str, value: int | Sequence[int]) -> Dim3:
-    sizes = [value] if isinstance(value, int) else list(value)
-    if not 1 <= len(sizes) <= 3 or not all(hasattr(size, "__index__") for size in sizes):
+def _dim3(what: str, value: Size) -> Dim3:
+    try:
+        given = [operator.index(size) for size in ([value] if isinstance(value, SupportsIndex) else value)]
+    except TypeError:
+        given = []
+    if not 1 <= len(given) <= 3:
         raise errors.LaunchError(f"{what} is {value!r}; it may be an int or up to three")
-    sizes = [int(size) for size in sizes] + [1] * (3 - len(sizes))
+    sizes = given + [1] * (3 - len(given))
     if not all(1 <= size < 1 << 31 for size in sizes):
         raise errors.LaunchError(f"{what} is {value!r}; each dimension is at least 1 and below 2^31")
     return sizes[0], sizes[1], sizes[2]
