@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from assembly import AssemblyKernel, assemble_code_object
@@ -77,7 +76,7 @@ def test_numpy_integers_are_sizes() -> None:
 
 
 def test_values_of_other_types() -> None:
-    x, y = np.ones(16, ml_dtypes.bfloat16), np.zeros(16, np.float32)
+    x, y = np.ones(16, np.float16), np.zeros(16, np.float32)
     wide = np.ones(32, np.float32)
     kernel("saxpy").launch(1, 16, [np.float32(3).tobytes(), wide, y, bytearray(np.int32(16).tobytes())])
     assert (y == 3).all()
