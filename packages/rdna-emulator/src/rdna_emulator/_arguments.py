@@ -13,6 +13,7 @@ from ._code_object import Argument, KernelObject
 from ._errors import LaunchError
 from ._records import Span
 
+_LINE = 128
 Array = npt.NDArray[Any]
 MemoryItem = Array | tuple[str, Array]
 
@@ -123,10 +124,12 @@ def _span(label: str, name: bytes, array: Array) -> tuple[int, Span | None]:
         low, high = address, address + array.nbytes
     else:
         low, high = np.lib.array_utils.byte_bounds(array)
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    origin = min(low, owner.__array_interface__["data"][0])
+    origin = low
+    if array.base is not None and low % _LINE:  # a part that was aligned on purpose begins a line
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        origin = min(low, owner.__array_interface__["data"][0])
     return address, Span(low, high - low, origin, name, array.flags.writeable, 1, 0)
 
 

@@ -174,6 +174,9 @@ class Kernel:
             self._static_lds,
             private,
         )
+        self._template = LaunchRecord()
+        self._template.kernel = ctypes.pointer(self._record)
+        self._template.model[:-1] = PARAMETERS[module.device.target].core()
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(a.name for a in self.arguments)})>"
@@ -213,8 +216,7 @@ class Kernel:
         data, spans = self._packer.pack(args, grid, block, dynamic_lds, memory)
         span_array = (Span * len(spans))(*spans)
         buffer = (ctypes.c_char * max(len(data), 1)).from_buffer(data or bytearray(1))
-        launch = LaunchRecord()
-        launch.kernel = ctypes.pointer(self._record)
+        launch = LaunchRecord.from_buffer_copy(self._template)
         launch.grid[:] = grid
         launch.block[:] = block
         launch.dynamic_lds = dynamic_lds
@@ -222,7 +224,6 @@ class Kernel:
         launch.collect = collect
         launch.random = schedule == "random"
         launch.seed = seed % (1 << 64)
-        launch.model[:-1] = PARAMETERS[self.module.device.target].core()
         launch.kernarg = ctypes.addressof(buffer)
         launch.kernarg_bytes = len(data)
         launch.spans = span_array
@@ -309,6 +310,8 @@ def _refusal(kernel: KernelObject) -> str:
 
 
 def _dim3(what: str, value: Size) -> Dim3:
+    if type(value) is int and 1 <= value < 1 << 31:
+        return value, 1, 1
     try:
         given = [operator.index(size) for size in ([value] if isinstance(value, SupportsIndex) else value)]
     except TypeError:
@@ -322,6 +325,8 @@ def _dim3(what: str, value: Size) -> Dim3:
 
 
 def _check_mask(checks: Iterable[str] | str) -> int:
+    if not checks:
+        return 0
     if checks == "all":
         return (1 << len(CHECKS)) - 1
     mask = 0
