@@ -339,6 +339,10 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
         UnsupportedError,
         "sinks given; decode_attention has no kernel for it yet",
     ),
+    "report that is a tuple": (put(report=()), ArgumentError, r"report is \(\); it must be a list"),
+    "report that is a number": (put(report=5), ArgumentError, "report is 5; it must be a list"),
+    "variant that is a list": (put(variant=[]), ArgumentError, r"variant is \[\]; it must be"),
+    "softcap array": (put(softcap=np.zeros(4)), UnsupportedError, "softcap given"),
     "softcap": (put(softcap=30.0), UnsupportedError, "softcap given"),
     "ALiBi": (put(alibi_slopes=np.zeros(4, np.float32)), UnsupportedError, "alibi_slopes given"),
     "plan": (put(plan=np.zeros((1, 4), np.int32)), UnsupportedError, "plan given"),
@@ -374,6 +378,11 @@ def test_read_only_memory_is_refused(name: str | int, executor: RecordingExecuto
     with pytest.raises(ArgumentError, match="is read-only; pass a writable array"):
         decode_attention(**arguments, executor=executor)
     assert executor.launches == []
+
+
+def test_scratch_that_is_no_sequence_is_refused(executor: RecordingExecutor) -> None:
+    with pytest.raises(ArgumentError, match="scratch is of type int; it must be"):
+        decode_attention(**{**good(), "executor": executor, "scratch": 5})
 
 
 def test_the_good_arguments_are_good(tmp_path: Path) -> None:

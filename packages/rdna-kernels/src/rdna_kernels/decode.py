@@ -6,6 +6,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 from rdna_registry import KernelVariant
@@ -69,8 +70,11 @@ def decode_attention(
     0, are zero. Everything is checked before anything is written: ArgumentError, UnsupportedError, MissingBuildError or
     ExecutorError.
     """
-    if sinks is not None or softcap or alibi_slopes is not None or plan is not None or lse is not None:
-        _refuse(softcap, sinks=sinks, alibi_slopes=alibi_slopes, plan=plan, lse=lse)
+    capped = _is_capped(softcap)
+    if sinks is not None or capped or alibi_slopes is not None or plan is not None or lse is not None:
+        _refuse(capped, sinks=sinks, alibi_slopes=alibi_slopes, plan=plan, lse=lse)
+    if report is not None:
+        _require_report(report)
     arrays = {"q": q, "kv_cache": kv_cache, "block_table": block_table, "seq_lens": seq_lens}
     if out is not None:
         arrays["out"] = out
@@ -88,7 +92,7 @@ def decode_attention(
         None if out is None else layout(out),
         _integer("max_query_len", max_query_len),
         _integer("window", window),
-        variant,
+        _entry(variant),
     )
     scale = call.default_scale if scale is None else _scale(scale)
     given, given_places = (None, []) if scratch is None else check_scratch(executor, scratch, call.need)
@@ -141,12 +145,24 @@ def _launch(
     return executor.launch(function, call.grid, call.block, _PACKER.pack(values), memory)
 
 
-def _refuse(softcap: float, **features: Any) -> None:
-    names = [name for name, value in features.items() if value is not None] + ["softcap"] * bool(softcap)
+def _is_capped(softcap: Any) -> bool:
+    return softcap is not None and not (isinstance(softcap, Real) and softcap == 0)  # an array has no truth value
+
+
+def _refuse(capped: bool, **features: Any) -> None:
+    names = [name for name, value in features.items() if value is not None] + ["softcap"] * capped
     raise UnsupportedError(
         f"{', '.join(names)} given; decode_attention has no kernel for it yet: leave it at its default. Served are "
         "scale, window, max_query_len 1 to 8, out, scratch and variant"
     )
+
+
+def _entry(variant: Any) -> KernelVariant | None:
+    if variant is not None and not isinstance(variant, KernelVariant):
+        raise ArgumentError(
+            f"variant is {variant!r}; it must be a rdna_registry.KernelVariant, or None for the registry's choice"
+        )
+    return variant
 
 
 def _require_executor(executor: Any) -> None:
@@ -154,6 +170,11 @@ def _require_executor(executor: Any) -> None:
         raise ArgumentError(
             f"executor is {executor!r}; it must be an Executor, such as rdna_kernels.EmulatedExecutor()"
         )
+
+
+def _require_report(report: Any) -> None:
+    if not callable(getattr(report, "append", None)):
+        raise ArgumentError(f"report is {report!r}; it must be a list, to which a LaunchRecord is appended, or None")
 
 
 def _integer(name: str, value: Any) -> int:

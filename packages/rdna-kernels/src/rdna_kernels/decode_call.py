@@ -226,10 +226,6 @@ def _entry(
             return select(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, _HND, window, dtype, batch)
         except ValueError as error:
             raise ArgumentError(f"the registry has no entry for this call: {error}") from error
-    if not isinstance(variant, KernelVariant):
-        raise ArgumentError(
-            f"variant is {variant!r}; it must be a rdna_registry.KernelVariant, or None for the registry's choice"
-        )
     wanted = {
         "num_q_heads": num_q_heads,
         "num_kv_heads": num_kv_heads,

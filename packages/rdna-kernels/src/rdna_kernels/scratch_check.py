@@ -22,9 +22,11 @@ def check_scratch(executor: Executor, scratch: Sequence[Any], need: ScratchNeed)
     [counters]), each dense and with at least the rows and counters of `need`; counters must be zero (checked where the
     host can read them). Whether the arrays share memory is left to the caller.
     """
-    if len(scratch) != len(_NAMES):
+    if not isinstance(scratch, Sequence) or len(scratch) != len(_NAMES):
+        kind = type(scratch).__name__
+        given = f"has {len(scratch)} arrays" if isinstance(scratch, Sequence) else f"is of type {kind}"
         raise ArgumentError(
-            f"scratch has {len(scratch)} arrays; it must be (partial_acc, partial_max, partial_sum, counters), as "
+            f"scratch {given}; it must be (partial_acc, partial_max, partial_sum, counters), as "
             "rdna_registry.make_scratch makes it"
         )
     require_reachable(executor, dict(zip(_NAMES, scratch, strict=True)))
