@@ -180,6 +180,7 @@ def test_help_has_an_example(command: str) -> None:
         (["decode", "--max-query-len", "9"], "max_query_len is 9; allowed: 1 to 8"),
         (["decode", "--num-q-heads", "7", "--num-kv-heads", "2"], "num_q_heads is 7"),
         (["decode", "--context", "100000000"], "the KV cache would take"),
+        (["decode", "--num-seqs", "100000", "--context", "16"], "num_seqs is 100000"),
         (["decode", "--window", "-1"], "-1 given; it must be 0 or more"),
         (["builds", "--target", "gfx9"], "target is 'gfx9'; allowed: one of gfx1151, gfx1100"),
         (["nonsense"], "No such command 'nonsense'"),

@@ -15,6 +15,7 @@ from rdna_bench.preflight import required_builds
 from rdna_bench.traffic import Tally
 
 #: Largest KV cache that is made, in bytes.
+_MOST_SEQUENCES = 65535  # workgroups along z
 MAX_CACHE_BYTES = 4 << 30
 
 #: Pages of NaN among those in use, which no block table names.
@@ -89,9 +90,11 @@ class DecodeRun:
         """Check that the shape can be served on ``target``.
 
         Raises:
-            ValueError: no build serves the shape, or its cache is too large.
+            ValueError: no build serves the shape, its batch or its cache is too large.
             rdna_kernels.MissingBuildError: its build is not installed for ``target``.
         """
+        if shape.num_seqs > _MOST_SEQUENCES:
+            raise ValueError(f"num_seqs is {shape.num_seqs}; a launch takes 1 to {_MOST_SEQUENCES} sequences")
         builds = required_builds(
             num_q_heads=shape.num_q_heads,
             num_kv_heads=shape.num_kv_heads,
