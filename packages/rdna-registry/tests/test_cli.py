@@ -115,3 +115,16 @@ def test_the_module_runs() -> None:
     command = [sys.executable, "-m", "rdna_registry", "explain", "14", "2", "64"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == explain(14, 2, 64, 1, 16, 1, 0, "fp16")
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["builds"]])
+def test_a_reader_that_leaves_is_no_error(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "rdna_registry", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        complaints = process.stderr.read()
+        assert process.wait() == 0
+    assert "Error" not in complaints
+    assert "Traceback" not in complaints

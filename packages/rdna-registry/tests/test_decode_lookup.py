@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,20 @@ def test_values_of_other_types(look_up: Any, argument: str, value: object) -> No
     look_up(**CALL)  # an equal number of the right type is in the cache
     with pytest.raises(TypeError, match=f"^{argument} is .*an integer is needed"):
         look_up(**{**CALL, argument: value})
+
+
+@pytest.mark.parametrize("look_up", [variant_for, select, explain])
+@pytest.mark.parametrize("batch", [5, 0, 1, 1.0, "yes", None, np.int32(1)])
+def test_batch_is_a_bool(look_up: Any, batch: object) -> None:
+    with pytest.raises(TypeError, match=rf"batch is {re.escape(repr(batch))} of type .*; a bool is needed"):
+        look_up(**CALL, batch=batch)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_batch_may_be_a_numpy_bool(batch: bool) -> None:
+    numpy_bool: Any = np.bool_(batch)
+    assert select(**CALL, batch=numpy_bool) == select(**CALL, batch=batch)
+    assert select(**CALL, batch=batch).batched == batch
 
 
 def test_a_dtype_that_cannot_be_a_key() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import SupportsIndex
 
+import numpy as np
+
 INT32_MAX = 2**31 - 1
 
 MAX_HEADS = 65535
@@ -49,6 +51,13 @@ def as_multiple(argument: str, value: SupportsIndex, step: int, high: int | None
 def as_flag(argument: str, value: SupportsIndex) -> int:
     """``value`` as 0 or 1."""
     return as_int(argument, int(value) if isinstance(value, bool) else value, 0, 1)
+
+
+def as_bool(argument: str, value: object) -> bool:
+    """``value``, Python's or NumPy's, as a bool; TypeError for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{argument} is {value!r} of type {type(value).__name__}; a bool is needed")
+    return bool(value)
 
 
 def is_plain_number(text: str) -> bool:

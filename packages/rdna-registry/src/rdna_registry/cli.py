@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,9 +22,20 @@ _FILTERS = ("head_size", "num_q_heads", "num_kv_heads", "page_size", "window", "
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0, or 1 where `explain` finds no entry or `list` nothing that fits."""
+    """Run the command; 0, or 1 where `explain` finds no entry or `list` nothing that fits.
+
+    A reader of the output that leaves early, as ``head`` does, ends the command with 0.
+    """
     options = _parser().parse_args(arguments)
-    status: int = options.run(options)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered goes nowhere, or the interpreter would fail to write it when it ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        return 0
     return status
 
 

@@ -40,7 +40,7 @@ def variant_for(
     """The tuned entry of a shape, or None where the tables have none; they have layout HND only.
 
     ``window`` is in keys, 0 for full causal attention; ``dtype`` is whatever `as_dtype` takes. TypeError or ValueError,
-    naming the argument, for what no shape can have.
+    naming the argument, for what no shape can have; ``batch`` is a bool, Python's or NumPy's.
     """
     shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
     entry = tuned_entry(shape)

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rdna_registry.arguments import ArgumentError, as_int
+from rdna_registry.arguments import ArgumentError, as_bool, as_int
 from rdna_registry.decode_variant import KernelVariant, Layout, as_layout
 from rdna_registry.dtypes import DType, as_dtype
 from rdna_registry.tables import Row, check_unique, checked, read_rows, table_text
@@ -66,7 +66,7 @@ def as_shape(
         as_layout(layout),
         as_int("window", window, 0),
         as_dtype(dtype),
-        int(bool(batch)),
+        int(as_bool("batch", batch)),
     )
     if shape.num_q_heads % shape.num_kv_heads:
         raise ArgumentError("num_q_heads", shape.num_q_heads, f"a multiple of num_kv_heads = {shape.num_kv_heads}")
