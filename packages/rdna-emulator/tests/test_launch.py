@@ -60,6 +60,29 @@ def test_wrong_arguments(change: Callable[[list[Any]], list[Any]], message: str)
         (1, 256, {"checks": ("bound",)}, "unknown check 'bound'; there are waits, uninitialised"),
         (1, 256, {"measure": ("time",)}, "unknown measure 'time'; there is model"),
         (1, 256, {"memory": [3]}, "memory holds NumPy arrays"),
+        (1, 256, {"memory": [(5, np.ones(3))]}, r"memory holds NumPy arrays or \(name, array\), got \(int, ndarray\)"),
+        (1, 256, {"memory": [("x", np.ones(3), 5)]}, r"got \(str, ndarray, int\)"),
+        (1, 256, {"memory": 5}, "memory is a list of NumPy arrays or .*, got int"),
+        (1, 256, {"memory": None}, "memory is a list .*, got NoneType"),
+        (1, 256, {"memory": np.ones((2, 3))}, "memory is a list .*, got ndarray"),
+        (None, 256, {}, "grid is None; it may be an int or up to three"),
+        (1, 1.5, {}, "block is 1.5; it may be an int or up to three"),
+        (1, None, {}, "block is None; it may be an int or up to three"),
+        *[
+            (1, 256, {option: value}, f"{option} is {value!r}; it must be an integer")
+            for option in ("dynamic_lds", "seed")
+            for value in ("x", None, 1.5)
+        ],
+        *[
+            (1, 256, {option: value}, f"{option} is {value!r}; it may be a name or several")
+            for option in ("checks", "measure")
+            for value in (5, None)
+        ],
+        (1, 256, {"checks": [5]}, "unknown check 5; there are waits"),
+        ((1, 65536), 256, {}, r"grid is \(1, 65536, 1\); y and z may be up to 65535"),
+        ((1, 1, 65536), 256, {}, r"grid is \(1, 1, 65536\); y and z may be up to 65535"),
+        ((1 << 20, 1 << 20, 1 << 20), 1, {}, "y and z may be up to 65535"),
+        ((1 << 15, 1 << 15, 2), 1, {}, "there may be 2147483647 workgroups in all"),
     ],
 )
 def test_wrong_launches(grid: Any, block: Any, options: dict[str, Any], message: str) -> None:
@@ -71,8 +94,20 @@ def test_wrong_launches(grid: Any, block: Any, options: dict[str, Any], message:
 
 def test_numpy_integers_are_sizes() -> None:
     arguments = saxpy_arguments()
-    kernel("saxpy").launch(np.int64(1), (np.int32(256), 1), arguments)
+    kernel("saxpy").launch(np.int64(1), (np.int32(256), 1), arguments, dynamic_lds=np.int16(4), seed=np.uint64(2))
     assert (arguments[2] == 3).all()
+
+
+@pytest.mark.parametrize("arguments", [5, None])
+def test_arguments_are_a_list(arguments: Any) -> None:
+    with pytest.raises(LaunchError, match="args is a list or tuple of the arguments of saxpy, got"):
+        kernel("saxpy").launch(1, 256, arguments)
+
+
+@pytest.mark.parametrize("threads", ["2", 1.5])
+def test_threads_are_an_integer(threads: Any) -> None:
+    with pytest.raises(ValueError, match=f"threads is {threads!r}; it must be an integer"):
+        Device(threads=threads)
 
 
 def test_values_of_other_types() -> None:

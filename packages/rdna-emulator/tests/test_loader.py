@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +46,19 @@ def test_kernels_and_what_they_need(good: bytes, tmp_path: Path) -> None:
         module["three"]
     with pytest.raises(FileNotFoundError):
         device.load(tmp_path / "absent.hsaco")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (None, "load takes a code object's bytes or its path, got NoneType"),
+        (5, "load takes a code object's bytes or its path, got int"),
+        ("a\0b", r"'a\\x00b' is no path of a code object"),
+    ],
+)
+def test_what_load_does_not_take(code: Any, message: str) -> None:
+    with pytest.raises(CodeObjectError, match=message):
+        Device("gfx1151", threads=1).load(code)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._code_object import Argument, Resources
-from ._device import CHECKS, TARGETS, Device, Kernel, Module
+from ._device import TARGETS, Device, Kernel, Module
 from ._disassembly import Instruction, disassemble
 from ._errors import (
     CheckError,
@@ -15,6 +15,7 @@ from ._errors import (
     UnknownInstructionError,
     UnsupportedError,
 )
+from ._options import CHECKS
 from ._report import Report
 
 __all__ = [

@@ -43,6 +43,8 @@ class Packer:
     ) -> tuple[bytearray, list[Span]]:
         """The argument bytes and the spans of all arrays."""
         kernel = self.kernel
+        if not isinstance(args, Sequence):
+            raise LaunchError(f"args is a list or tuple of the arguments of {kernel.name}, got {type(args).__name__}")
         if len(args) != len(self.visible):
             listed = ", ".join(a.name for a in self.visible)
             raise LaunchError(f"kernel {kernel.name} takes {len(self.visible)} arguments ({listed}), got {len(args)}")
@@ -61,10 +63,12 @@ class Packer:
                 struct.pack_into("<Q", data, argument.offset, address)
             else:
                 data[argument.offset : argument.offset + argument.size] = _value(kernel.name, argument, value)
+        if isinstance(memory, np.ndarray) or not isinstance(memory, Iterable):
+            raise LaunchError(f"memory is a list of NumPy arrays or (name, array), got {type(memory).__name__}")
         for item in memory:
-            name_text, array = item if isinstance(item, tuple) else (f"memory {len(spans)}", item)
-            if not isinstance(array, np.ndarray):
-                raise LaunchError(f"memory holds NumPy arrays or (name, array), got {type(array).__name__}")
+            name_text, array = item if isinstance(item, tuple) and len(item) == 2 else (f"memory {len(spans)}", item)
+            if not isinstance(array, np.ndarray) or not isinstance(name_text, str):
+                raise LaunchError(f"memory holds NumPy arrays or (name, array), got {_described(item)}")
             _, span = _span(name_text, name_text.encode(), array)
             if span is not None:
                 spans.append(span)
@@ -131,6 +135,12 @@ def _span(label: str, name: bytes, array: Array) -> tuple[int, Span | None]:
             owner = owner.base
         origin = min(low, owner.__array_interface__["data"][0])
     return address, Span(low, high - low, origin, name, array.flags.writeable, 1, 0)
+
+
+def _described(item: object) -> str:
+    if isinstance(item, tuple):
+        return f"({', '.join(type(part).__name__ for part in item)})"
+    return type(item).__name__
 
 
 def _value(kernel: str, argument: Argument, value: object) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import operator
 import os
 import re
 import threading
@@ -17,15 +16,14 @@ from ._arguments import Dim3, MemoryItem, Packer
 from ._code_object import Argument, CodeObject, KernelObject, Resources, Segment, read_code_object
 from ._lines import LineTable
 from ._model import PARAMETERS, modelled
+from ._options import MEASURE_MODEL, Size, check_mask, integer, measure_mask, sizes
 from ._records import KernelRecord, LaunchRecord, Span, class_names, functions
 from ._report import Report
 
-Size = SupportsIndex | Sequence[SupportsIndex]
 TARGETS = tuple(PARAMETERS)
-CHECKS = ("waits", "uninitialised", "bounds", "races", "collisions", "barriers", "spin")
-MEASURES = ("model",)
-_MEASURE_MODEL = 1 << len(CHECKS)
 _LDS_LIMIT = 65536
+_MOST_YZ = 65535  # workgroups in each of the grid's y and z
+_MOST_WORKGROUPS = (1 << 31) - 1
 _SCRATCH_LIMIT = 262144  # a lane: 8 MiB a wave on the device
 _STACK = 16384  # scratch of a lane where the compiler could not tell how much calls need
 _MODE = 0xF0  # nearest even, denormals kept
@@ -47,14 +45,14 @@ class Device:
     """An emulated RDNA 3 GPU.
 
     ``target`` is "gfx1151" or "gfx1100"; ``threads`` run workgroups (default: one for each CPU that this process may
-    use) and are kept for all launches. Raises ValueError for another target or fewer than one thread.
+    use) and are kept for all launches. Raises ValueError for another target, and
+    for threads that are no integer from 1 to 1024.
     """
 
-    def __init__(self, target: str = "gfx1151", threads: int | None = None) -> None:
+    def __init__(self, target: str = "gfx1151", threads: SupportsIndex | None = None) -> None:
         if target not in TARGETS:
             raise ValueError(f"unknown target {target!r}; the emulator knows {', '.join(TARGETS)}")
-        if threads is None:
-            threads = len(os.sched_getaffinity(0))
+        threads = len(os.sched_getaffinity(0)) if threads is None else integer("threads", threads)
         if not 1 <= threads <= 1024:
             raise ValueError(f"threads is {threads}; it may be 1 to 1024")
         self.target = target
@@ -74,7 +72,15 @@ class Device:
 
         Raises CodeObjectError where it is no code object for this device, OSError where the file cannot be read.
         """
-        data = Path(code).read_bytes() if isinstance(code, str | os.PathLike) else bytes(code)
+        if isinstance(code, str | os.PathLike):
+            try:
+                data = Path(code).read_bytes()
+            except ValueError as error:  # a zero byte, which no path has
+                raise errors.CodeObjectError(f"{os.fspath(code)!r} is no path of a code object: {error}") from None
+        elif isinstance(code, bytes | bytearray | memoryview):
+            data = bytes(code)
+        else:
+            raise errors.CodeObjectError(f"load takes a code object's bytes or its path, got {type(code).__name__}")
         return Module(self, data)
 
 
@@ -187,11 +193,11 @@ class Kernel:
         block: Size,
         args: Sequence[object] = (),
         *,
-        dynamic_lds: int = 0,
+        dynamic_lds: SupportsIndex = 0,
         checks: Iterable[str] | str = (),
         collect: bool = False,
         schedule: str | None = None,
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         measure: Iterable[str] = (),
         memory: Iterable[MemoryItem] = (),
     ) -> Report:
@@ -208,22 +214,23 @@ class Kernel:
 
         Raises LaunchError where the launch cannot begin, and the other errors of this package where it goes wrong.
         """
-        grid, block = _dim3("grid", grid), _dim3("block", block)
-        mask = _check_mask(checks) | _measure_mask(measure)
+        workgroups, threads = sizes("grid", grid), sizes("block", block)
+        lds, number = integer("dynamic_lds", dynamic_lds), integer("seed", seed)
+        mask = check_mask(checks) | measure_mask(measure)
         if schedule not in (None, "random"):
             raise errors.LaunchError(f"schedule is {schedule!r}; it may be None or 'random'")
-        self._check_size(grid, block, dynamic_lds)
-        data, spans = self._packer.pack(args, grid, block, dynamic_lds, memory)
+        self._check_size(workgroups, threads, lds)
+        data, spans = self._packer.pack(args, workgroups, threads, lds, memory)
         span_array = (Span * len(spans))(*spans)
         buffer = (ctypes.c_char * max(len(data), 1)).from_buffer(data or bytearray(1))
         launch = LaunchRecord.from_buffer_copy(self._template)
-        launch.grid[:] = grid
-        launch.block[:] = block
-        launch.dynamic_lds = dynamic_lds
+        launch.grid[:] = workgroups
+        launch.block[:] = threads
+        launch.dynamic_lds = lds
         launch.checks = mask
         launch.collect = collect
         launch.random = schedule == "random"
-        launch.seed = seed % (1 << 64)
+        launch.seed = number % (1 << 64)
         launch.kernarg = ctypes.addressof(buffer)
         launch.kernarg_bytes = len(data)
         launch.spans = span_array
@@ -233,7 +240,7 @@ class Kernel:
             functions().rdna_run(device._handle, self.module._handle, ctypes.byref(launch))
             if launch.failed:
                 raise self._failure(launch)
-            return self._report(launch, span_array, grid, block, bool(mask & _MEASURE_MODEL))
+            return self._report(launch, span_array, workgroups, threads, bool(mask & MEASURE_MODEL))
 
     def _check_size(self, grid: Dim3, block: Dim3, dynamic_lds: int) -> None:
         if self._refusal:
@@ -246,6 +253,11 @@ class Kernel:
             )
         if grid[0] * block[0] >= 1 << 32 or grid[1] * block[1] >= 1 << 32 or grid[2] * block[2] >= 1 << 32:
             raise errors.LaunchError(f"grid {grid} of blocks {block} has 2^32 threads or more in a dimension")
+        if grid[1] > _MOST_YZ or grid[2] > _MOST_YZ or grid[0] * grid[1] * grid[2] > _MOST_WORKGROUPS:
+            raise errors.LaunchError(
+                f"grid is {grid}; y and z may be up to {_MOST_YZ}, and there may be {_MOST_WORKGROUPS} workgroups in "
+                "all"
+            )
         if dynamic_lds < 0 or self._static_lds + dynamic_lds > _LDS_LIMIT:
             raise errors.LaunchError(
                 f"kernel {self.name} has {self._static_lds} bytes of LDS and dynamic_lds is {dynamic_lds}; "
@@ -307,42 +319,3 @@ def _refusal(kernel: KernelObject) -> str:
             f"only 0x{_MODE:02x} (nearest even, denormals kept) is executed"
         )
     return ""
-
-
-def _dim3(what: str, value: Size) -> Dim3:
-    if type(value) is int and 1 <= value < 1 << 31:
-        return value, 1, 1
-    try:
-        given = [operator.index(size) for size in ([value] if isinstance(value, SupportsIndex) else value)]
-    except TypeError:
-        given = []
-    if not 1 <= len(given) <= 3:
-        raise errors.LaunchError(f"{what} is {value!r}; it may be an int or up to three")
-    sizes = given + [1] * (3 - len(given))
-    if not all(1 <= size < 1 << 31 for size in sizes):
-        raise errors.LaunchError(f"{what} is {value!r}; each dimension is at least 1 and below 2^31")
-    return sizes[0], sizes[1], sizes[2]
-
-
-def _check_mask(checks: Iterable[str] | str) -> int:
-    if not checks:
-        return 0
-    if checks == "all":
-        return (1 << len(CHECKS)) - 1
-    mask = 0
-    for name in (checks,) if isinstance(checks, str) else checks:
-        if name == "all":
-            return (1 << len(CHECKS)) - 1
-        if name not in CHECKS:
-            raise errors.LaunchError(f"unknown check {name!r}; there are {', '.join(CHECKS)}, and 'all'")
-        mask |= 1 << CHECKS.index(name)
-    return mask
-
-
-def _measure_mask(measure: Iterable[str]) -> int:
-    mask = 0
-    for name in (measure,) if isinstance(measure, str) else measure:
-        if name not in MEASURES:
-            raise errors.LaunchError(f"unknown measure {name!r}; there is {', '.join(MEASURES)}")
-        mask |= _MEASURE_MODEL
-    return mask
