@@ -3,11 +3,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from fake_catalogue import fake_catalogue
 from problem import make_problem
+from rdna_emulator import CHECKS
 from rdna_kernels import ArgumentError, Catalogue, EmulatedExecutor, ExecutorError, LaunchRecord
 from rdna_kernels.executors.choice import default_emulated, executor_for
 from rdna_registry import DEFAULT_TARGET, TARGETS, builds
@@ -33,6 +35,38 @@ def test_properties_are_the_targets() -> None:
 def test_an_unknown_target_is_named_with_the_known_ones() -> None:
     with pytest.raises(ArgumentError, match=r"gfx942.*gfx1151"):
         EmulatedExecutor("gfx942")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checks": "wiats"}, "checks holds 'wiats'; it may be 'all', or names among waits, uninitialised"),
+        ({"checks": ["waits", 5]}, "checks holds 5; it may be 'all', or names among waits"),
+        ({"checks": 5}, "checks is 5; it may be 'all', or names among waits"),
+        ({"checks": None}, "checks is None; it may be"),
+        ({"schedule": "rnd"}, "schedule is 'rnd'; it may be None or 'random'"),
+        ({"schedule": 5}, "schedule is 5; it may be None or 'random'"),
+        *[
+            ({"seed": seed}, f"seed is {seed!r}; it may be an integer from 0 to {2**64 - 1}")
+            for seed in ("a", None, 1.5, -1, 2**64, 2**70)
+        ],
+        *[
+            ({"threads": threads}, f"threads is {threads!r}; it may be an integer from 1 to 1024")
+            for threads in ("2", 1.5, 0, -1, 1025, True)
+        ],
+        ({"catalogue": "x"}, "catalogue is 'x'; it may be None .* or an rdna_kernels.Catalogue"),
+    ],
+)
+def test_options_that_are_not_allowed(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        EmulatedExecutor(**options)
+
+
+def test_options_that_are_allowed() -> None:
+    for name in (*CHECKS, "all"):
+        assert EmulatedExecutor(checks=name, threads=1).checks == name
+    executor = EmulatedExecutor(checks=iter(CHECKS), schedule="random", seed=np.uint64(2**64 - 1), threads=np.int32(1))
+    assert (executor.checks, executor.schedule, executor.seed) == (CHECKS, "random", 2**64 - 1)
 
 
 def test_without_the_emulator_the_command_that_helps_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from rdna_registry import DEFAULT_TARGET, as_target
@@ -13,13 +14,17 @@ from rdna_kernels.errors import ArgumentError, ExecutorError
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
 from rdna_kernels.layout import Layout
 
+_MOST_THREADS = 1024
+_LARGEST_SEED = 2**64 - 1
+
 
 class EmulatedExecutor(Executor):
     """Runs the machine code of `target` on the CPU. Slow, exact, and able to check every access.
 
-    `threads` (None: all cores), `checks` (names, or "all"), `schedule` (None or "random") and `seed` go to
-    `rdna_emulator` as they are; a finding of a check raises its CheckError. `catalogue` holds the code objects, by
-    default those that are installed. ArgumentError for an unknown target, ExecutorError without rdna-emulator.
+    `threads` is 1 to 1024 (None: all cores); `checks` are names of `rdna_emulator.CHECKS`, or "all", and a finding
+    raises `rdna_emulator.CheckError`; `schedule` None runs workgroups in order, "random" interleaves them the same way
+    for the same `seed` (0 to 2**64 - 1). `catalogue` holds the code objects, by default those that are installed.
+    ArgumentError for values that are not allowed, ExecutorError without rdna-emulator.
     """
 
     name: ClassVar[str] = "emulated"
@@ -28,10 +33,10 @@ class EmulatedExecutor(Executor):
         self,
         target: str = DEFAULT_TARGET,
         *,
-        threads: int | None = None,
+        threads: SupportsIndex | None = None,
         checks: str | Iterable[str] = (),
         schedule: str | None = None,
-        seed: int = 0,
+        seed: SupportsIndex = 0,
         catalogue: Catalogue | None = None,
     ) -> None:
         try:
@@ -45,15 +50,22 @@ class EmulatedExecutor(Executor):
                 f"NumPy arrays need the emulator, and rdna_emulator cannot be imported ({error}); install it with: pip "
                 "install 'rdna-kernels[emulator]'"
             ) from error
-        super().__init__(listed.name, catalogue or Catalogue.installed())
+        number_of_threads = None if threads is None else _integer("threads", threads, 1, _MOST_THREADS)
+        self.checks = _checks(checks, rdna_emulator.CHECKS)
+        if schedule is not None and not (isinstance(schedule, str) and schedule == "random"):
+            raise ArgumentError(f"schedule is {schedule!r}; it may be None or 'random'")
+        self.schedule = schedule
+        self.seed = _integer("seed", seed, 0, _LARGEST_SEED)
+        if catalogue is not None and not isinstance(catalogue, Catalogue):
+            raise ArgumentError(
+                f"catalogue is {catalogue!r}; it may be None (the installed code objects) or an rdna_kernels.Catalogue"
+            )
+        super().__init__(listed.name, Catalogue.installed() if catalogue is None else catalogue)
         self._refusal = rdna_emulator.CodeObjectError
-        self._device = rdna_emulator.Device(listed.name, threads=threads)
+        self._device = rdna_emulator.Device(listed.name, threads=number_of_threads)
         self._properties = DeviceProperties(
             listed.name, f"emulated {listed.name}", listed.multiprocessors, listed.lds_bytes
         )
-        self.checks = checks if isinstance(checks, str) else tuple(checks)
-        self.schedule = schedule
-        self.seed = seed
 
     @property
     def properties(self) -> DeviceProperties:
@@ -120,6 +132,27 @@ class EmulatedExecutor(Executor):
         )
         counts: Mapping[str, Any] = report.counts
         return counts
+
+
+def _integer(what: str, value: SupportsIndex, low: int, high: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if isinstance(value, bool) or not low <= number <= high:
+        raise ArgumentError(f"{what} is {value!r}; it may be an integer from {low} to {high}")
+    return number
+
+
+def _checks(given: str | Iterable[str], known: Sequence[str]) -> str | tuple[str, ...]:
+    allowed = f"'all', or names among {', '.join(known)}"
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"checks is {given!r}; it may be {allowed}")
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str) or name not in (*known, "all"):
+            raise ArgumentError(f"checks holds {name!r}; it may be {allowed}")
+    return given if isinstance(given, str) else names
 
 
 def _aligned(shape: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
