@@ -271,3 +271,16 @@ def test_unknown_target_and_threads() -> None:
         Device("gfx9000")
     with pytest.raises(ValueError, match="threads is 0"):
         Device("gfx1151", threads=0)
+
+
+def test_code_is_what_the_file_holds(good: bytes) -> None:
+    damaged = bytearray(good)
+    (segments_at,) = struct.unpack_from("<Q", damaged, 32)
+    (count,) = struct.unpack_from("<H", damaged, 56)
+    for header in range(segments_at, segments_at + 56 * count, 56):
+        kind, flags = struct.unpack_from("<II", damaged, header)
+        if kind == 1 and flags & 1:
+            struct.pack_into("<Q", damaged, header + 40, 1 << 29)  # its size in memory: 512 MiB of instructions
+    out = np.zeros(1, np.uint32)
+    Device("gfx1151", threads=1).load(bytes(damaged))["one"].launch(1, 32, [out])
+    assert out[0] == 7

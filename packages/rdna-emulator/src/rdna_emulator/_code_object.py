@@ -212,7 +212,9 @@ def _load_image(elf: _Elf) -> tuple[npt.NDArray[np.uint8], tuple[Segment, ...]]:
     for _, flags, offset, address, _, file_size, memory_size, _ in loads:
         contents = elf.bytes_at(offset, file_size, "segment")
         image[address : address + file_size] = np.frombuffer(contents, dtype=np.uint8)
-        segments.append(Segment(address, memory_size, bool(flags & 2), bool(flags & 1)))
+        executable = bool(flags & 1)
+        size = file_size if executable else memory_size  # code is what the file holds
+        segments.append(Segment(address, size, bool(flags & 2), executable))
     return image, tuple(segments)
 
 

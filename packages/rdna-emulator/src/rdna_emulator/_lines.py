@@ -6,7 +6,6 @@ import bisect
 import io
 from typing import Any
 
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 
@@ -22,7 +21,7 @@ class LineTable:
                 return
             dwarf = elf.get_dwarf_info()
             rows = [row for unit in dwarf.iter_CUs() for row in _rows(dwarf.line_program_for_CU(unit))]
-        except (ELFError, ValueError, KeyError, AttributeError):  # a damaged table is as good as none
+        except Exception:  # a damaged table, on which the reader fails in any way, is as good as none
             return
         for address, line in sorted(rows, key=lambda row: (row[0], row[1] is not None)):
             self._starts.append(address)
