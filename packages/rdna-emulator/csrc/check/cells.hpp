@@ -84,6 +84,10 @@ RDNA_INLINE void for_global_cells(GlobalPages& pages, u64 address, u32 bytes, bo
     const u64 stop = std::min<u64>(end, start + kGranuleBytes);
     u64& word = page.split[granule / 64];
     const u64 bit = 1ull << (granule % 64);
+    if (u64& used = page.used[granule / 64]; !(used & bit)) {
+      used |= bit;
+      page.granules[granule] = {};
+    }
     if (!(word & bit)) {
       const u32 mask = ((1u << (stop - address)) - 1) << (address - start);
       if (reads || mask == kWholeGranule) {

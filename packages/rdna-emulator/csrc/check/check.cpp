@@ -40,6 +40,7 @@ WorkgroupShadow* make_workgroup_shadow(LaunchShadow* launch, u32 lds_bytes, u32 
     group->lds_split.resize(granules);
     group->lds_dwords.resize(4 * granules);
   }
+  group->lds_owners.resize(granules);
   if (launch->checks & kCheckUninitialised) group->lds_undefined.resize(granules, 0xffff);
   group->waves.resize(waves, nullptr);
   group->barriers.resize(waves, 0);
@@ -66,6 +67,7 @@ void begin_wave(Wave& w, WorkgroupShadow* group, u32 initial_vgprs, u32 initial_
   shadow->plan = group->launch->plan;
   shadow->checks = group->launch->checks;
   shadow->id = group->launch->next_wave++;
+  shadow->index = w.index;
   if (shadow->checks & kCheckUninitialised) {
     for (u32 reg = initial_vgprs; reg < kSourceRows; ++reg) {
       for (u32& byte : shadow->vector_taint[reg]) byte = ~0u;

@@ -30,7 +30,7 @@ std::unique_ptr<GlobalPage> take_page() {
     page = std::move(pool.pages.back());
     pool.pages.pop_back();
   }
-  std::fill(std::begin(page->granules), std::end(page->granules), GlobalCell{});
+  std::fill(std::begin(page->used), std::end(page->used), 0);
   std::fill(std::begin(page->split), std::end(page->split), 0);
   return page;
 }
@@ -107,7 +107,12 @@ void restamp_outstanding(WaveShadow& shadow, u32 old_clock, u32 old_epoch) {
         if (entry.in_lds) {
           for_lds_cells(*shadow.group, address, entry.bytes, [&](LdsCell& cell, u32, u64) {
             if (entry.access != Access::load && cell.write_epoch == old_epoch) cell.write_epoch = old_epoch + 1;
-            if (entry.access == Access::load && cell.read_epoch == old_epoch) cell.read_epoch = old_epoch + 1;
+            if (entry.access == Access::load && cell.read_epoch <= old_epoch + 1) {
+              if (cell.read_epoch <= old_epoch) cell.readers = 0;
+              cell.readers |= 1u << shadow.index;
+              cell.read_epoch = old_epoch + 1;
+              cell.read_bytes = 0xf;
+            }
           });
         } else if (entry.access == Access::store) {
           GlobalPages pages(*shadow.launch);

@@ -46,14 +46,18 @@ RDNA_INLINE void touch(WorkgroupShadow& group, LdsCell& cell, u32 byte_mask, u64
   cell.atomic = access == Access::atomic;
 }
 
+bool any_tainted(const WaveShadow& shadow, const LaneAccess& access) {
+  for (u32 k = 0; k < (access.bytes + 3) / 4; ++k)
+    if (is_tainted(shadow, access.data_row + k)) return true;
+  return false;
+}
+
 // What a load brings from undefined bytes, and what a store of undefined bytes leaves.
 void move_taint(WaveShadow& shadow, WorkgroupShadow& group, const Inst& i, const LaneAccess& access) {
   const bool loads = access.access == Access::load || access.returns;
   if (loads) define_loaded(shadow, i, access);
   const u32 dwords = (access.bytes + 3) / 4;
-  bool data_tainted = false;
-  if (!loads)
-    for (u32 k = 0; k < dwords; ++k) data_tainted |= is_tainted(shadow, access.data_row + k);
+  const bool data_tainted = !loads && any_tainted(shadow, access);
   const u32 first_byte = access.high ? 2 : 0;
   const u32 all_bytes = (1u << access.bytes) - 1;
   bool loaded_undefined = false;
@@ -92,14 +96,42 @@ void move_taint(WaveShadow& shadow, WorkgroupShadow& group, const Inst& i, const
 bool whole_granules(const LaneAccess& access) {
   if (access.bytes != kGranuleBytes) return false;
   u64 all = 0;
-  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) all |= access.addresses[__builtin_ctz(lanes)];
+  if (access.lanes == ~0u) {
+    for (int lane = 0; lane < kLanes; ++lane) all |= access.addresses[lane];
+  } else {
+    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) all |= access.addresses[__builtin_ctz(lanes)];
+  }
   return all % kGranuleBytes == 0;
+}
+
+u32 owner_tag(const WorkgroupShadow& group, u32 me) { return group.epoch << 5 | me; }
+
+// Whether this wave itself has stored every granule whole, defined, and in this epoch: what a wave does with its own part
+// of LDS. Another wave's access would be a race with that store, so that the load need not be noted.
+bool owns_all(const WorkgroupShadow& group, const LaneAccess& access, u32 me) {
+  const u32 tag = owner_tag(group, me);
+  const u32* owners = group.lds_owners.data();
+  u32 differ = 0;
+  if (access.lanes == ~0u) {
+    for (int lane = 0; lane < kLanes; ++lane) differ |= owners[access.addresses[lane] / kGranuleBytes] ^ tag;
+  } else {
+    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1)
+      differ |= owners[access.addresses[__builtin_ctz(lanes)] / kGranuleBytes] ^ tag;
+  }
+  return differ == 0;
+}
+
+void note_owner(WorkgroupShadow& group, const LaneAccess& access, u32 tag) {
+  for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    const u64 address = access.addresses[__builtin_ctz(lanes)];
+    group.lds_owners[address / kGranuleBytes] = tag;
+    group.lds_owners[(address + access.bytes - 1) / kGranuleBytes] = tag;
+  }
 }
 
 // Nothing undefined is loaded or stored, the usual case for whole granules. Returns whether that was so.
 bool moves_defined(WaveShadow& shadow, WorkgroupShadow& group, const LaneAccess& access) {
-  for (u32 k = 0; k < kGranuleBytes / 4; ++k)
-    if (is_tainted(shadow, access.data_row + k)) return false;
+  if (any_tainted(shadow, access)) return false;
   u16* undefined = group.lds_undefined.data();
   if (access.access == Access::store) {
     for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) undefined[access.addresses[__builtin_ctz(lanes)] / kGranuleBytes] = 0;
@@ -138,6 +170,12 @@ void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
   if (shadow.model) model_lds(*shadow.model, shadow.launch->model, access);
   if ((checks & kCheckCollisions) && access.access == Access::store) check_collisions(w, i, access);
   const bool whole = whole_granules(access);
+  if (access.access != Access::load) {
+    note_owner(group, access, whole && access.access == Access::store && !any_tainted(shadow, access) ? owner_tag(group, w.index) : 0);
+  } else if (whole && owns_all(group, access, w.index) && !any_tainted(shadow, access)) {
+    if (checks & kCheckRaces) note_access(shadow, access, true);
+    return;
+  }
   if ((checks & kCheckUninitialised) && !(whole && moves_defined(shadow, group, access))) move_taint(shadow, group, i, access);
   if (!(checks & kCheckRaces)) return;
   note_access(shadow, access, true);

@@ -46,6 +46,7 @@ constexpr u32 kPageGranules = kPageBytes / kGranuleBytes;
 
 struct GlobalPage {
   GlobalCell granules[kPageGranules];
+  u64 used[kPageGranules / 64] = {};  // the others' cells are left over from an earlier launch
   u64 split[kPageGranules / 64] = {};
   std::unique_ptr<GlobalCell[]> dwords;  // of the split granules
 };
@@ -92,6 +93,7 @@ struct WorkgroupShadow {
   u32 epoch = 1;
   std::vector<LdsCell> lds_granules, lds_dwords;
   std::vector<u8> lds_split;         // granules that are followed by dwords
+  std::vector<u32> lds_owners;       // epoch and wave of the last store to each granule, if it was whole and defined; else 0
   std::vector<u16> lds_undefined;    // bytes of each granule that nothing defined has been stored to
   std::vector<Wave*> waves;          // null once ended
   std::vector<u32> barriers;         // passed by each wave
@@ -136,6 +138,7 @@ struct WaveShadow {
   const CheckPlan* plan = nullptr;
   u32 checks = 0;
   u32 id = 0;                          // launch-wide
+  u32 index = 0;                       // in the workgroup
   u32 clock = 1;
   VectorClock known;
   VectorClock acquired;                // read from atomics, not yet behind an invalidate
