@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from rdna_bench.cli import app
-from rdna_emulator import CHECKS, CheckError
-from rdna_kernels import Catalogue, decode_attention
+from rdna_emulator import CHECKS, CheckError, LaunchError
+from rdna_kernels import ArgumentError, Catalogue, ExecutorError, UnsupportedError, decode_attention
 from rdna_registry import DEFAULT_TARGET, TARGETS
 from tiny_model import CONTEXT, write_tiny_model
 from typer.testing import CliRunner
@@ -129,6 +129,29 @@ def test_a_finding_of_a_check(monkeypatch: pytest.MonkeyPatch, tiny_path: Path) 
         assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("error", "exit_code", "message"),
+    [
+        (ArgumentError("q is small"), 2, "Invalid value: q is small"),
+        (UnsupportedError("no sinks"), 2, "Invalid value: no sinks"),
+        (LaunchError("grid is large"), 2, "Invalid value: grid is large"),
+        (ExecutorError("the device is gone"), 1, "ExecutorError: the device is gone"),
+    ],
+)
+def test_a_call_that_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tiny_path: Path, error: Exception, exit_code: int, message: str
+) -> None:
+    def refused(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("rdna_bench.attention.decode_attention", refused)
+    for arguments in (["decode"], ["generate", PROMPT, "--model", tiny_path]):
+        result = invoke(*arguments)
+        assert result.exit_code == exit_code
+        assert message in result.stderr
+        assert result.stdout == ""
+
+
 @pytest.mark.usefixtures("wrong_kernel")
 def test_without_verify_nothing_is_compared() -> None:
     assert "verify" not in invoke_json("decode", "--context", "40")
@@ -181,6 +204,11 @@ def test_help_has_an_example(command: str) -> None:
         (["decode", "--num-q-heads", "7", "--num-kv-heads", "2"], "num_q_heads is 7"),
         (["decode", "--context", "100000000"], "the KV cache would take"),
         (["decode", "--num-seqs", "100000", "--context", "16"], "num_seqs is 100000"),
+        (["decode", "--num-q-heads", "70000", "--num-kv-heads", "70000", "--context", "16"], "num_kv_heads is 70000"),
+        (["decode", "--num-q-heads", f"{10**30}", "--num-kv-heads", f"{10**30}"], f"num_kv_heads is {10**30}"),
+        (["decode", "--num-q-heads", f"{10**30}", "--num-kv-heads", "1"], "allowed: at most 32 for each kv head"),
+        (["decode", "--context", "16", "--window", f"{2**31}"], f"window is {2**31}; allowed: 0 to {2**31 - 1}"),
+        (["decode", "--context", "16", "--seed", f"{2**70}"], f"seed is {2**70}; it may be an integer from 0"),
         (["decode", "--window", "-1"], "-1 given; it must be 0 or more"),
         (["builds", "--target", "gfx9"], "target is 'gfx9'; allowed: one of gfx1151, gfx1100"),
         (["nonsense"], "No such command 'nonsense'"),

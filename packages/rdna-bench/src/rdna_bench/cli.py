@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rdna_emulator import EmulatorError
-from rdna_kernels import Catalogue, KernelsError
+from rdna_emulator import EmulatorError, LaunchError
+from rdna_kernels import Catalogue, ExecutorError, KernelsError
 from rdna_registry import DEFAULT_TARGET
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -81,7 +81,7 @@ def generate(
                 sys.stdout.flush()
             sys.stdout.write("\n\n")
     if verify:
-        with _progress() as progress:
+        with _findings(), _progress() as progress:
             run.verify(progress)
     _show(run, generate_table(run), as_json)
 
@@ -171,10 +171,12 @@ def _bad_input() -> Iterator[None]:
 
 @contextmanager
 def _findings() -> Iterator[None]:
-    """Print what the emulator reports about the machine code and exit 1."""
+    """Print what the emulator reports about the machine code and exit 1; a call that is refused is bad input."""
     try:
         yield
-    except EmulatorError as error:
+    except (EmulatorError, KernelsError) as error:
+        if isinstance(error, LaunchError) or (isinstance(error, KernelsError) and not isinstance(error, ExecutorError)):
+            raise typer.BadParameter(str(error)) from error
         _errors.print(f"\n{type(error).__name__}: {error}", style="red", markup=False, highlight=False)
         raise typer.Exit(1) from error
 

@@ -14,8 +14,10 @@ from rdna_bench.attention import Comparison, KernelAttention, VerifiedAttention
 from rdna_bench.preflight import required_builds
 from rdna_bench.traffic import Tally
 
-#: Largest KV cache that is made, in bytes.
 _MOST_SEQUENCES = 65535  # workgroups along z
+_MOST_KV_HEADS = 65535  # workgroups along y, where an entry has one row group
+
+#: Largest KV cache that is made, in bytes.
 MAX_CACHE_BYTES = 4 << 30
 
 #: Pages of NaN among those in use, which no block table names.
@@ -95,6 +97,8 @@ class DecodeRun:
         """
         if shape.num_seqs > _MOST_SEQUENCES:
             raise ValueError(f"num_seqs is {shape.num_seqs}; a launch takes 1 to {_MOST_SEQUENCES} sequences")
+        if shape.num_kv_heads > _MOST_KV_HEADS:
+            raise ValueError(f"num_kv_heads is {shape.num_kv_heads}; a launch takes 1 to {_MOST_KV_HEADS} kv heads")
         builds = required_builds(
             num_q_heads=shape.num_q_heads,
             num_kv_heads=shape.num_kv_heads,
