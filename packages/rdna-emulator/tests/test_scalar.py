@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -243,3 +244,34 @@ def test_float_compare(module: Module, name: str) -> None:
     cases = float_cases(name)
     for case, found in zip(cases, run(module, name, cases), strict=True):
         assert found == (case[3], int(FLOAT_COMPARE[name][2](case[0], case[1])), 1), [hex(value) for value in case]
+
+
+def test_status_sources(tmp_path: Path) -> None:
+    # The assembler does not know src_vccz and src_execz of gfx11.
+    lines = """
+  s_load_b64 s[2:3], s[0:1], 0x0
+  v_mov_b32_e32 v0, 0
+  s_mov_b32 vcc_lo, 0
+  .long 0xbe8400fb  // s_mov_b32 s4, src_vccz
+  s_mov_b32 vcc_lo, 4
+  .long 0x80058afb  // s_add_u32 s5, src_vccz, 10
+  s_mov_b32 s8, exec_lo
+  s_mov_b32 exec_lo, 0
+  .long 0xbe8600fc  // s_mov_b32 s6, src_execz
+  s_mov_b32 exec_lo, s8
+  .long 0x8007fc94  // s_add_u32 s7, 20, src_execz
+  s_cmp_eq_u32 s7, 20
+  s_mov_b32 s9, src_scc
+  v_mov_b32_e32 v1, s4
+  v_mov_b32_e32 v2, s5
+  v_mov_b32_e32 v3, s6
+  v_mov_b32_e32 v4, s7
+  v_mov_b32_e32 v5, s9
+  s_waitcnt lgkmcnt(0)
+  global_store_b128 v0, v[1:4], s[2:3]
+  global_store_b32 v0, v5, s[2:3] offset:16
+"""
+    code = assemble_code_object([AssemblyKernel("k", lines, ("pointer",))], "gfx1151", tmp_path)
+    out = np.zeros(5, np.uint32)
+    Device("gfx1151", threads=1).load(code)["k"].launch(1, 32, [out])
+    assert list(out) == [1, 10, 1, 20, 1]

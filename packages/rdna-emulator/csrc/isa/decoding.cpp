@@ -108,6 +108,7 @@ i32 Decoding::scalar_offset(const Operand& operand) {
 void Decoding::set_scalar_source(int k, u32 code) {
   info.src[k] = source(info.op->src[k], code);
   inst.src[k] = scalar_offset(info.src[k]);
+  if (code == 251 || code == 252) inst.fn = read_status;
 }
 
 void Decoding::set_scalar_result(u32 code) {

@@ -94,6 +94,9 @@ void trap_bad_branch(Wave&, const Inst&);
 
 // Every mnemonic that has a body, in no order; ".clamp" follows where it is the saturating form.
 std::vector<std::string> registered_mnemonics();
+// Before the body: makes src_vccz and src_execz what they are now (scalar/status.cpp).
+void read_status(Wave&, const Inst&);
+
 // The body of a row, `trap_unserved` where none is registered.
 Body body_of_row(const OpInfo*);
 
