@@ -19,6 +19,8 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "O0-random": (("-O0",), {"schedule": "random", "seed": 6}),
     "checks": (("-O3",), {"checks": "all"}),
     "O0-checks": (("-O0",), {"checks": "all"}),
+    "random-checks": (("-O3",), {"checks": "all", "schedule": "random", "seed": 7}),
+    "O0-checks": (("-O0",), {"checks": "all"}),
 }
 RANDOM = np.random.default_rng(7)
 

@@ -182,6 +182,8 @@ const Registration kWaits({
     {"s_incperflevel", nothing},
     {"s_decperflevel", nothing},
     {"s_version", nothing},
+    {"s_ttracedata", nothing},
+    {"s_ttracedata_imm", nothing},
     {"s_wakeup", nothing},
     {"s_sleep", sleep},
     {"s_barrier", barrier},
