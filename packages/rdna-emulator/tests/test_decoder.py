@@ -190,4 +190,4 @@ def test_any_words_are_listed_completely(target: str) -> None:
     listing = disassemble(target, words)
     assert sum(one.size for one in listing) == len(words)
     assert all(one.size in (4, 8, 12) for one in listing)
-    assert 20_000 < sum(one.mnemonic != "" for one in listing)
+    assert sum(one.mnemonic != "" for one in listing) > 20_000

@@ -39,6 +39,11 @@ def test_any_shape(executor: Executor, lengths: list[int], pages: int, **shape: 
     assert_right(make_problem(lengths, page_size=16 * pages, **shape), executor)
 
 
+@pytest.mark.parametrize("scale", [0.0, 1.4e-45, -1e-40, 1e-38, 1e-30, 2.0**-80, -(2.0**-79), 1e-12, -0.1])
+def test_scales_down_to_nothing(executor: Executor, scale: float) -> None:
+    assert_right(make_problem([40], gqa=3, max_query_len=2, scale=scale), executor)
+
+
 @pytest.mark.parametrize("garbage", ["key", "value", "both"])
 @pytest.mark.parametrize("window", [0, 5, 64])
 @pytest.mark.parametrize("dtype", sorted(DTYPES))

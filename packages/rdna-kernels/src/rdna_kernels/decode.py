@@ -25,6 +25,7 @@ from rdna_kernels.scratch_check import check_scratch
 _PACKER = Packer(DECODE_ARGUMENTS)
 _LOG2_E = math.log2(math.e)
 _LARGEST_SCALE = 1e6  # no score of fp16 inputs overflows fp32 below it
+_SMALLEST_SCALE = 2.0**-80  # fp16 scores times less change no weight in fp32, and the kernel divides by it
 _INT32_ARRAYS = frozenset({"block_table", "seq_lens"})
 
 
@@ -191,7 +192,7 @@ def _scale(scale: Any) -> float:
         raise ArgumentError(f"scale is {scale!r}; it must be a number") from None
     if not abs(value) <= _LARGEST_SCALE:
         raise ArgumentError(f"scale is {value}; it must be a number of at most {_LARGEST_SCALE:g} in size")
-    return value
+    return value if abs(value) >= _SMALLEST_SCALE else 0.0
 
 
 def _check_places(
