@@ -82,6 +82,7 @@ struct SpinProbe {
   enum class State : u8 { idle, watching, stuck } state = State::idle;
   u32 window = 64;   // branches backwards to watch
   u32 left = 0;
+  u32 skip = 0;        // turns before the next window
   u32 stride = 1;      // branches from one note to the next
   u32 until_next = 1;
   u64 changes = 0;   // of the worker when the registers were noted

@@ -72,12 +72,19 @@ void end_turn(Wave& w, const Inst& edge) {
     } else if (--probe.left == 0) {
       probe.state = SpinProbe::State::idle;
       probe.window = std::min(2 * probe.window, kLargestWindow);
+      probe.skip = probe.window / 64;  // so that watching a long loop costs little
     }
     if (probe.state == SpinProbe::State::watching) {
       w.turn = 1;
       return;
     }
     worker.watching = false;
+    w.turn = kTurn;
+    w.leave = true;
+    return;
+  }
+  if (probe.skip) {
+    --probe.skip;
     w.turn = kTurn;
     w.leave = true;
     return;

@@ -62,7 +62,7 @@ void Slot::begin(Launch& launch, Worker& worker, u64 number) {
   group.ended = group.arrived = 0;
   group.waves.assign(waves_.begin(), waves_.begin() + waves);
   if (group.probes.size() < waves) group.probes.resize(waves);
-  for (SpinProbe& probe : group.probes) probe.state = SpinProbe::State::idle, probe.window = 64;
+  for (SpinProbe& probe : group.probes) probe.state = SpinProbe::State::idle, probe.window = 64, probe.skip = 0;
   group.shadow = launch.shadow ? make_workgroup_shadow(launch.shadow, launch.lds_bytes, waves) : nullptr;
   busy_ = true;
   for (u32 k = 0; k < waves; ++k) begin_wave(*waves_[k], k);
