@@ -20,7 +20,6 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "checks": (("-O3",), {"checks": "all"}),
     "O0-checks": (("-O0",), {"checks": "all"}),
     "random-checks": (("-O3",), {"checks": "all", "schedule": "random", "seed": 7}),
-    "O0-checks": (("-O0",), {"checks": "all"}),
 }
 RANDOM = np.random.default_rng(7)
 

@@ -62,7 +62,7 @@ class Device:
         self._handle = library.rdna_device_create(threads)
         if not self._handle:
             raise errors.EmulatorError(f"cannot start {threads} threads")
-        weakref.finalize(self, library.rdna_device_destroy, self._handle)
+        weakref.finalize(self, _destroy, self._handle, os.getpid())
 
     def __repr__(self) -> str:
         return f"Device({self.target!r}, threads={self.threads})"
@@ -82,6 +82,12 @@ class Device:
         else:
             raise errors.CodeObjectError(f"load takes a code object's bytes or its path, got {type(code).__name__}")
         return Module(self, data)
+
+
+def _destroy(handle: int, process: int) -> None:
+    # A forked child has no threads to join; its copy of the device goes when the process does.
+    if os.getpid() == process:
+        functions().rdna_device_destroy(handle)
 
 
 class Module:
