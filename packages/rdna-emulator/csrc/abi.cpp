@@ -31,7 +31,8 @@ NamedSpan to_span(const rdna_span& span) {
 }
 
 Kernel to_kernel(const rdna_kernel& k) {
-  return {k.name, k.entry, k.user_sgprs, k.user_sgpr_count, k.workgroup_ids, k.workitem_ids, k.mode, k.vgprs, k.lds_bytes, k.private_bytes};
+  return {k.name,         k.entry, k.user_sgprs, k.user_sgpr_count, k.workgroup_ids,
+          k.workitem_ids, k.mode,  k.vgprs,      k.lds_bytes,       k.private_bytes};
 }
 
 LaunchRequest to_request(const rdna_launch& launch) {

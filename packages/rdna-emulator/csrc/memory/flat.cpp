@@ -39,7 +39,10 @@ void check_apertures(Wave& w, const Inst& i, Access access, const FlatLanes& lan
                      bool high, bool returns) {
   if (!w.shadow || !(lanes.shared | lanes.own)) return;
   u64 offsets[kLanes];
-  for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) offsets[std::countr_zero(left)] = at.of(std::countr_zero(left)) & 0xffffffffu;
+  for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    offsets[l] = at.of(l) & 0xffffffffu;
+  }
   if (lanes.shared) check_lds(w, i, {access, lanes.shared, offsets, bytes, static_cast<u16>(row), high, returns});
   if (lanes.own) check_scratch(w, i, {access, lanes.own, offsets, bytes, static_cast<u16>(row), high, returns});
 }

@@ -29,13 +29,15 @@ namespace {
   const AddressSpace& space = w.group->launch->space;
   for (u32 lanes = active; lanes; lanes &= lanes - 1) {
     const int l = std::countr_zero(lanes);
-    const Span* span = space.find(at.of(l));
-    if (span && at.of(l) + bytes <= span->end && (span->writable || !write)) continue;
-    const bool end_outside = span && (span->writable || !write);  // begins inside and ends outside
-    trap(w, i, Fault::memory, l, space.describe(end_outside ? span->end : at.of(l), bytes, write) +
-                                     (end_outside ? " (the access begins " + std::to_string(span->end - at.of(l)) + " bytes before that)" : ""));
+    const u64 address = at.of(l);
+    const Span* span = space.find(address);
+    if (!span || (write && !span->writable)) trap(w, i, Fault::memory, l, space.describe(address, bytes, write));
+    if (address + bytes <= span->end) continue;
+    const std::string begins = std::to_string(span->end - address) + " bytes before that)";
+    trap(w, i, Fault::memory, l, space.describe(span->end, bytes, write) + " (the access begins " + begins);
   }
-  trap(w, i, Fault::memory, std::countr_zero(active), space.describe(at.of(std::countr_zero(active)), bytes, write));
+  const int first = std::countr_zero(active);
+  trap(w, i, Fault::memory, first, space.describe(at.of(first), bytes, write));
 }
 
 void use_span(GlobalSite& site, const AddressSpace& space, const Span& span) {

@@ -90,7 +90,10 @@ void Slot::begin_wave(Wave& w, u32 index) {
   w.turn = kTurn;
 
   u32 next = 0;
-  const auto put = [&](u64 value) { w.s[next] = static_cast<u32>(value), w.s[next + 1] = static_cast<u32>(value >> 32), next += 2; };
+  const auto put = [&](u64 value) {
+    w.write_scalar64(static_cast<u16>(next), value);
+    next += 2;
+  };
   if (kernel.user_sgprs & kPrivateSegmentBuffer) put(0), put(0);
   if (kernel.user_sgprs & kDispatchPointer) put(launch.dispatch_packet);
   if (kernel.user_sgprs & kQueuePointer) put(launch.queue);

@@ -70,10 +70,13 @@ void end_program(Wave& w, const Inst&) {
 void stop(Wave& w, const Inst& i) {
   const u32 number = i.imm & 0xff;
   trap(w, i, Fault::unsupported, -1,
-       "s_trap " + std::to_string(number) + (number == 2 ? ": the kernel stops itself (abort, __builtin_trap or a failed assertion)" : ""));
+       "s_trap " + std::to_string(number) +
+           (number == 2 ? ": the kernel stops itself (abort, __builtin_trap or a failed assertion)" : ""));
 }
 
-void code_end(Wave& w, const Inst& i) { trap(w, i, Fault::unknown_instruction, -1, "execution ran into the padding after the code"); }
+void code_end(Wave& w, const Inst& i) {
+  trap(w, i, Fault::unknown_instruction, -1, "execution ran into the padding after the code");
+}
 
 void sendmsg(Wave& w, const Inst& i) {
   const u32 message = i.imm & 0xff;
@@ -102,7 +105,8 @@ enum HardwareRegister : u32 { kMode = 1, kShaderCycles = 29 };
 
 struct RegisterField {
   u32 number, offset, size;
-  explicit RegisterField(u32 immediate) : number(immediate & 63), offset(immediate >> 6 & 31), size((immediate >> 11 & 31) + 1) {}
+  explicit RegisterField(u32 immediate)
+      : number(immediate & 63), offset(immediate >> 6 & 31), size((immediate >> 11 & 31) + 1) {}
   u32 mask() const { return size == 32 ? ~0u : ((1u << size) - 1) << offset; }
 };
 
@@ -114,7 +118,8 @@ void getreg(Wave& w, const Inst& i) {
     case kShaderCycles: value = static_cast<u32>(tick(w)) & 0xfffff; break;
     default:
       trap(w, i, Fault::unsupported, -1,
-           "s_getreg of hardware register " + std::to_string(field.number) + ": only MODE (1) and SHADER_CYCLES (29) are executed");
+           "s_getreg of hardware register " + std::to_string(field.number) +
+               ": only MODE (1) and SHADER_CYCLES (29) are executed");
   }
   w.write_scalar(i.dst, (value & field.mask()) >> field.offset);
 }
@@ -128,7 +133,8 @@ void set_mode(Wave& w, const Inst& i, u32 mask, u32 value) {
   if ((changed ^ w.mode) & ~kExceptionBits) {
     char text[160];
     std::snprintf(text, sizeof text,
-                  "MODE is set to 0x%x: only 0x%x, rounding to nearest even with denormals kept, is executed", changed, w.mode);
+                  "MODE is set to 0x%x: only 0x%x, rounding to nearest even with denormals kept, is executed", changed,
+                  w.mode);
     trap(w, i, Fault::unsupported, -1, text);
   }
   w.mode = changed;
