@@ -1,5 +1,7 @@
 // Walks over the shadow cells of a byte range: one granule at a time, or its dwords where it was touched in part.
 #pragma once
+#include <iterator>
+
 #include "check/shadow.hpp"
 
 namespace rdna {
@@ -38,27 +40,31 @@ RDNA_INLINE void for_lds_cells(WorkgroupShadow& group, u64 address, u32 bytes, F
 // The pages of global memory that one instruction touches, each locked while it is the current one.
 class GlobalPages {
  public:
-  explicit GlobalPages(LaunchShadow& launch) : launch_(launch) {}
+  explicit GlobalPages(WaveShadow& shadow) : shadow_(shadow) {}
   ~GlobalPages() {
-    if (shard_) shard_->mutex.unlock();
+    if (shard_) shard_->lock.unlock();
   }
   GlobalPages(const GlobalPages&) = delete;
   GlobalPages& operator=(const GlobalPages&) = delete;
 
   GlobalPage& of(u64 number) {
     if (page_ && number == number_) return *page_;
-    if (shard_) shard_->mutex.unlock();
-    shard_ = &launch_.global[number % kShards];
-    shard_->mutex.lock();
-    auto& page = shard_->pages[number];
-    if (!page) page = take_page();
-    page_ = page.get();
+    if (shard_) shard_->lock.unlock();
+    shard_ = &shadow_.launch->global[number % kShards];
+    shard_->lock.lock();
+    auto& recent = shadow_.recent_pages[number % std::size(shadow_.recent_pages)];
+    if (recent.number != number) {
+      auto& page = shard_->pages[number];
+      if (!page) page = take_page();
+      recent = {number, page.get()};
+    }
+    page_ = recent.page;
     number_ = number;
     return *page_;
   }
 
  private:
-  LaunchShadow& launch_;
+  WaveShadow& shadow_;
   GlobalShard* shard_ = nullptr;
   GlobalPage* page_ = nullptr;
   u64 number_ = 0;

@@ -115,7 +115,7 @@ void restamp_outstanding(WaveShadow& shadow, u32 old_clock, u32 old_epoch) {
             }
           });
         } else if (entry.access == Access::store) {
-          GlobalPages pages(*shadow.launch);
+          GlobalPages pages(shadow);
           for_global_cells(pages, address, entry.bytes, true, [&](GlobalCell& cell, u32, u64) {
             if (cell.write.wave == shadow.id && cell.write.clock == old_clock) cell.write.clock = shadow.clock;
           });

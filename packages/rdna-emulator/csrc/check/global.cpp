@@ -129,7 +129,7 @@ void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
   mine.atomic = device_load || guess || access.access == Access::atomic;
   Race race;
   {
-    GlobalPages pages(launch);
+    GlobalPages pages(shadow);
     for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
       const int lane = __builtin_ctz(lanes);
       for_global_cells(pages, access.addresses[lane], access.bytes, is_load, [&](GlobalCell& cell, u32 byte_mask, u64 address) RDNA_LAMBDA_INLINE {

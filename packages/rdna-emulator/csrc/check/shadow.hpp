@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -57,8 +58,21 @@ void give_back(std::unique_ptr<GlobalPage>);
 
 constexpr u32 kShards = 64;
 
+// Held for some tens of nanoseconds.
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire))
+      while (flag_.test(std::memory_order_relaxed)) std::this_thread::yield();
+  }
+  void unlock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_;
+};
+
 struct GlobalShard {
-  std::mutex mutex;
+  SpinLock lock;
   std::unordered_map<u64, std::unique_ptr<GlobalPage>> pages;  // by address / kPageBytes
 };
 
@@ -126,6 +140,7 @@ class Queue {
   Outstanding& push();
   void pop() { head_ = --size_ ? (head_ + 1) % kOutstanding : 0; }
   void remove_ended();
+  void trim();
 
  private:
   std::array<Outstanding, kOutstanding> ring_;
@@ -145,6 +160,10 @@ struct WaveShadow {
   bool gl1_invalidated = false;
   u32 vector_taint[kSourceRows][4] = {};  // [register][byte]: mask of lanes
   u32 scalar_taint[256] = {};             // mask of bits
+  struct {
+    u64 number = ~0ull;
+    GlobalPage* page = nullptr;
+  } recent_pages[8];                      // by page number
   u64 tainted_v[4] = {};                  // registers with any taint
   u64 tainted_s[2] = {};
   bool scc_tainted = true;
@@ -152,6 +171,7 @@ struct WaveShadow {
   u64 pending_v[4] = {}, pending_s[2] = {};
   bool shared_destinations = false;       // two outstanding loads have had a register in common
   Queue queue;
+  u32 unordered = 0;                      // outstanding operations that return in any order
   u32 outstanding[3] = {};                // operations of each counter, by the position of its bit
   u64 last_wmma_result[4] = {};           // registers of the WMMA that ran just before
   std::unique_ptr<WaveModel> model;    // null unless measured

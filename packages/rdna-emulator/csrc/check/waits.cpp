@@ -10,6 +10,11 @@ Outstanding& Queue::push() {
   return entry;
 }
 
+// LDS operations come and go behind global loads that stay: without this the queue would wander through its whole ring.
+void Queue::trim() {
+  while (size_ && at(size_ - 1).counters == 0) --size_;
+}
+
 // Ended operations between others leave the queue as well.
 void Queue::remove_ended() {
   u32 kept = 0;
@@ -37,21 +42,19 @@ int first_common(const u64* a, const u64* b, int words) {
 
 int position_of(u8 counter) { return __builtin_ctz(counter); }
 
-
 // Keeps the newest `limit` operations of one counter outstanding. Returns whether any has ended.
 bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
   u32& outstanding = shadow.outstanding[position_of(counter)];
   if (outstanding <= limit) return false;
   Queue& queue = shadow.queue;
-  if (limit > 0 && counter == kLgkmcnt)
-    for (u32 k = 0; k < queue.size(); ++k)
-      if ((queue.at(k).counters & counter) && queue.at(k).out_of_order) return false;  // which have returned is unknown
+  if (limit > 0 && counter == kLgkmcnt && shadow.unordered > 0) return false;  // which have returned is unknown
   for (u32 k = 0; outstanding > limit; ++k) {
     Outstanding& entry = queue.at(k);
     if (!(entry.counters & counter)) continue;
     entry.counters &= ~counter;
     --outstanding;
     if (entry.counters != 0) continue;
+    shadow.unordered -= entry.out_of_order;
     for (int word = 0; word < 4; ++word) shadow.pending_v[word] &= ~entry.vgprs[word];
     for (int word = 0; word < 2; ++word) shadow.pending_s[word] &= ~entry.sgprs[word];
   }
@@ -62,6 +65,7 @@ bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
 void forget_ended(WaveShadow& shadow) {
   Queue& queue = shadow.queue;
   while (queue.size() && queue.at(0).counters == 0) queue.pop();
+  queue.trim();
   if (!shadow.shared_destinations) return;
   // Of two loads into one register (d16 halves), the later may still be outstanding.
   shadow.shared_destinations = queue.size() != 0;
@@ -126,6 +130,7 @@ void start_operation(WaveShadow& shadow, const InstPlan& plan) {
   entry.counters = plan.counters;
   for (int position = 0; position < 3; ++position) shadow.outstanding[position] += plan.counters >> position & 1;
   entry.out_of_order = plan.out_of_order;
+  shadow.unordered += plan.out_of_order;
   shadow.shared_destinations |= overlaps(plan.writes_v, shadow.pending_v, 4);
   std::memcpy(entry.vgprs, plan.writes_v, sizeof entry.vgprs);
   std::memcpy(entry.sgprs, plan.writes_s, sizeof entry.sgprs);
