@@ -278,6 +278,57 @@ def test_race_in_global_memory_between_workgroups(target: str, tmp_path: Path) -
     expect("race", "KERNEL k(int* out) { out[THREAD] = GROUP; }", target, tmp_path, np.zeros(64, np.int32), grid=2)
 
 
+@pytest.mark.parametrize("readers", [1, 3, 100])
+@pytest.mark.parametrize("element", ["char", "int", "int4"])
+def test_a_store_to_what_others_have_read(element: str, readers: int, target: str, tmp_path: Path) -> None:
+    """More readers than a page has room to note, and elements that are less than what is noted."""
+    source = """typedef int int4 __attribute__((ext_vector_type(4)));
+    KERNEL k(%s* x, %s* out) {
+      if (GROUP < %d) out[GROUP * 32 + THREAD] = x[%s];
+      else if (THREAD == 0) *(char*)(x + 33 - 1) = 1;
+    }"""
+    for which, races in (("THREAD", False), ("THREAD + 1", True)):
+        code = compile_hip(SYNC + source % (element, element, readers, which), target, tmp_path)
+        x, out = np.zeros(33 * 16, np.uint8), np.zeros((readers + 1) * 32 * 16, np.uint8)
+        report = launch(code, target, readers + 1, 32, x, out, collect=True)
+        assert any("race: writes" in finding for finding in report.findings) == races
+
+
+# What is known of LDS changes between two rounds of a loop that does the same in each.
+LDS_LOOP = """KERNEL k(int* out) {
+  __shared__ int a[64];
+  volatile __attribute__((address_space(3))) int* at = (volatile __attribute__((address_space(3))) int*)a;
+  int sum = 0;
+  #pragma clang loop unroll(disable)
+  for (int round = 0; round < 6; ++round) {
+    %s
+  }
+  out[THREAD] = sum;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "finding"),
+    [
+        ("at[THREAD] = round; sum += at[THREAD];", None),
+        ("if (THREAD < 32) at[THREAD] = round; SYNC(); sum += at[THREAD % 32]; SYNC();", None),
+        ("if (THREAD < 32) at[THREAD] = round; SYNC(); sum += at[THREAD % 32];", "race"),
+        ("if (THREAD < 32) sum += at[THREAD] = round; else if (round == 5) sum += at[THREAD - 32];", "race: reads"),
+        ("if (THREAD < 32 && round == 0) at[THREAD] = 1; SYNC(); sum += at[THREAD % 32]; "
+         "if (THREAD >= 32 && round == 5) at[THREAD - 32] = 2;", "race: writes"),
+        ('int x = round; if (round == 4) asm volatile("v_mov_b32 %0, v99" : "=v"(x)); at[THREAD] = x; '
+         "if (at[THREAD] == 7) out[THREAD] = 1;", "uninitialised"),
+    ],
+)  # fmt: skip
+def test_a_loop_over_lds(body: str, finding: str | None, target: str, tmp_path: Path) -> None:
+    out = np.zeros(64, np.int32)
+    if finding is None:
+        launch(compile_hip(SYNC + LDS_LOOP % body, target, tmp_path), target, 1, 64, out)
+        assert (out == 15).all()
+    else:
+        expect(finding, LDS_LOOP % body, target, tmp_path, out)
+
+
 def test_neighbours_in_one_dword_are_no_race(target: str, tmp_path: Path) -> None:
     code = compile_hip(SYNC + "KERNEL k(short* out) { out[THREAD * 2 + GROUP] = GROUP; }", target, tmp_path)
     launch(code, target, 2, 64, np.zeros(128, np.int16))

@@ -81,6 +81,7 @@ void begin_wave(Wave& w, WorkgroupShadow* group, u32 initial_vgprs, u32 initial_
     shadow->scc_tainted = false;
   }
   if (shadow->checks & kMeasureModel) shadow->model = std::make_unique<WaveModel>();
+  shadow->lds_memos.resize(shadow->plan->memos);
   group->waves[w.index] = &w;
   w.shadow = shadow;
 }
@@ -102,7 +103,7 @@ void check_before(Wave& w, const Inst& i) {
   const InstPlan& plan = shadow.plan->insts[static_cast<std::size_t>(&i - shadow.launch->insts)];
   if (plan.wait.any() && (shadow.checks & (kCheckWaits | kCheckRaces))) apply_wait(shadow, plan.wait);
   if (shadow.checks & kCheckWaits) {
-    check_pending(w, i, plan);
+    if (common(plan.waits_v, shadow.pending_v) || common(plan.waits_s, shadow.pending_s)) [[unlikely]] report_pending(w, i, plan);
     if (plan.matrix) {
       for (int k = 0; k < 4; ++k) {
         if (plan.matrix_inputs[k] & shadow.last_wmma_result[k]) {

@@ -30,6 +30,8 @@ std::unique_ptr<GlobalPage> take_page() {
     page = std::move(pool.pages.back());
     pool.pages.pop_back();
   }
+  page->reads.clear();
+  page->in_cells = false;
   std::fill(std::begin(page->used), std::end(page->used), 0);
   std::fill(std::begin(page->split), std::end(page->split), 0);
   return page;
@@ -99,24 +101,24 @@ void after_invalidate(WaveShadow& shadow, bool gl1) {
 // Operations that were not waited for happen after the synchronisation that they were issued before.
 void restamp_outstanding(WaveShadow& shadow, u32 old_clock, u32 old_epoch) {
   for (u32 k = 0; k < shadow.queue.size(); ++k) {
-    const Outstanding& entry = shadow.queue.at(k);
-    if (entry.counters == 0) continue;
-    for (int part = 0; part < entry.parts; ++part) {
-      for (u32 lanes = entry.lanes[part]; lanes; lanes &= lanes - 1) {
-        const u64 address = entry.addresses[part][__builtin_ctz(lanes)];
-        if (entry.in_lds) {
-          for_lds_cells(*shadow.group, address, entry.bytes, [&](LdsCell& cell, u32, u64) {
-            if (entry.access != Access::load && cell.write_epoch == old_epoch) cell.write_epoch = old_epoch + 1;
-            if (entry.access == Access::load && cell.read_epoch <= old_epoch + 1) {
+    if (shadow.queue.at(k).counters == 0) continue;
+    const Touched& touched = shadow.queue.touched(k);
+    for (int part = 0; part < touched.parts; ++part) {
+      for (u32 lanes = touched.lanes[part]; lanes; lanes &= lanes - 1) {
+        const int lane = __builtin_ctz(lanes);
+        if (touched.in_lds) {
+          for_lds_cells(*shadow.group, touched.lds[part][lane], touched.bytes, [&](LdsCell& cell, u32, u64) {
+            if (touched.access != Access::load && cell.write_epoch == old_epoch) cell.write_epoch = old_epoch + 1;
+            if (touched.access == Access::load && cell.read_epoch <= old_epoch + 1) {
               if (cell.read_epoch <= old_epoch) cell.readers = 0;
               cell.readers |= 1u << shadow.index;
               cell.read_epoch = old_epoch + 1;
               cell.read_bytes = 0xf;
             }
           });
-        } else if (entry.access == Access::store) {
+        } else if (touched.access == Access::store) {
           GlobalPages pages(shadow);
-          for_global_cells(pages, address, entry.bytes, true, [&](GlobalCell& cell, u32, u64) {
+          for_global_cells(pages, touched.global[lane], touched.bytes, true, [&](GlobalCell& cell, u32, u64) {
             if (cell.write.wave == shadow.id && cell.write.clock == old_clock) cell.write.clock = shadow.clock;
           });
         }
@@ -163,6 +165,7 @@ void check_barrier_passed(WorkgroupShadow* group) {
     launch.known_by[shadow.id] = shadow.known;
   }
   ++group->epoch;
+  ++group->lds_version;
 }
 
 void check_zeroed(Wave& w, const Inst& i, const LaneAccess& access) {

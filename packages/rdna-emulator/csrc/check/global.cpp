@@ -52,6 +52,38 @@ RDNA_INLINE void touch_write(WaveShadow& shadow, GlobalCell& cell, u64 address, 
   cell.write = mine;
 }
 
+// Notes whole dwords that are only read; lanes beside each other at once. Returns the lanes of pages whose cells are in use.
+u32 note_reads(GlobalPages& pages, const LaneAccess& access) {
+  u32 others = 0;
+  for (u32 lanes = access.lanes; lanes;) {
+    const int first = __builtin_ctz(lanes);
+    u32 run = 0;
+    u64 address = access.addresses[first], end = address;
+    for (int lane = first; lane < kLanes && lanes >> lane & 1 && access.addresses[lane] == end; ++lane) run |= 1u << lane, end += access.bytes;
+    lanes &= ~run;
+    if ((address | end) % 4 != 0) {
+      others |= run;
+      continue;
+    }
+    while (address < end) {
+      const u64 number = address / kPageBytes, stop = std::min(end, (number + 1) * kPageBytes);
+      PageReads* reads = pages.reads_of(number);
+      if (reads == nullptr) {
+        others |= run;
+        break;
+      }
+      u32 dword = static_cast<u32>(address % kPageBytes / 4), count = static_cast<u32>((stop - address) / 4);
+      while (count) {
+        const u32 here = std::min(count, 64 - dword % 64);
+        reads->dwords[dword / 64] |= (here == 64 ? ~0ull : (1ull << here) - 1) << dword % 64;
+        dword += here, count -= here;
+      }
+      address = stop;
+    }
+  }
+  return others;
+}
+
 // The first lane that stores to each dword: an open-addressed table, at most half full.
 class LaneOfDword {
  public:
@@ -75,15 +107,37 @@ class LaneOfDword {
 
 }  // namespace
 
-void check_collisions(Wave& w, const Inst& i, const LaneAccess& access) {
+void use_cells(GlobalPage& page) {
+  page.in_cells = true;
+  for (const PageReads& reads : page.reads) {
+    for (u32 granule = 0; granule < kPageGranules; ++granule) {
+      const u64 dwords = reads.dwords[granule / 16] >> granule % 16 * 4 & 0xf;
+      if (dwords == 0) continue;
+      Stamp stamp;
+      stamp.wave = reads.wave;
+      stamp.clock = reads.clock;
+      for (u32 k = 0; k < 4; ++k)
+        if (dwords >> k & 1) stamp.bytes |= 0xfu << 4 * k;
+      Stamp(&slots)[2] = granule_of(page, granule).reads;
+      slots[slots[0].wave == 0 || slots[0].wave == stamp.wave ? 0 : 1] = stamp;
+    }
+  }
+  page.reads.clear();
+}
+
+bool lanes_ascend(const LaneAccess& access) {
   u64 previous = 0;
-  bool increasing = true;
+  bool ascend = true;
   for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
     const u64 address = access.addresses[__builtin_ctz(lanes)];
-    increasing &= address >= previous;
+    ascend &= address >= previous;
     previous = address + access.bytes;
   }
-  if (increasing) return;
+  return ascend;
+}
+
+void check_collisions(Wave& w, const Inst& i, const LaneAccess& access) {
+  if (lanes_ascend(access)) return;
   LaneOfDword lane_of;
   const u32 shift = access.high ? 16 : 0;
   const u32 mask = access.bytes >= 4 ? ~0u : (1u << 8 * access.bytes) - 1;
@@ -121,7 +175,7 @@ void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
 
   const bool is_load = access.access == Access::load;
   const bool device_load = is_load && i.info->glc;  // what an atomic load becomes
-  if (access.access == Access::store) note_access(shadow, access, false);
+  if (access.access == Access::store) note_global(shadow, access);
   Stamp mine;
   mine.wave = shadow.id;
   mine.clock = shadow.clock;
@@ -130,7 +184,7 @@ void check_global(Wave& w, const Inst& i, const LaneAccess& access) {
   Race race;
   {
     GlobalPages pages(shadow);
-    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
+    for (u32 lanes = is_load && !mine.atomic ? note_reads(pages, access) : access.lanes; lanes; lanes &= lanes - 1) {
       const int lane = __builtin_ctz(lanes);
       for_global_cells(pages, access.addresses[lane], access.bytes, is_load, [&](GlobalCell& cell, u32 byte_mask, u64 address) RDNA_LAMBDA_INLINE {
         mine.bytes = byte_mask & kWholeGranule;

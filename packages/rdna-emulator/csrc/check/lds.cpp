@@ -1,5 +1,8 @@
 // Races in LDS, by barrier epochs; undefined bytes of LDS.
+#include <algorithm>
+
 #include "check/cells.hpp"
+#include "check/plan.hpp"
 #include "check/shadow.hpp"
 #include "run/launch.hpp"
 
@@ -24,6 +27,13 @@ bool stores_what_is_there(const Wave& w, const LaneAccess& access, int lane) {
   return true;
 }
 
+// Sets what is known of LDS, and counts it as a change if it is one.
+template <class T>
+RDNA_INLINE void set(WorkgroupShadow& group, T& known, T value) {
+  group.lds_version += known != value;
+  known = value;
+}
+
 template <class StoresNothingNew>
 RDNA_INLINE void touch(WorkgroupShadow& group, LdsCell& cell, u32 byte_mask, u64 address, Access access, u32 me, int lane, LdsRace& race,
                        StoresNothingNew stores_nothing_new) {
@@ -34,16 +44,16 @@ RDNA_INLINE void touch(WorkgroupShadow& group, LdsCell& cell, u32 byte_mask, u64
   const u32 mine = 1u << me;
   if (access == Access::load) {
     if (cell.read_epoch < epoch) cell.read_epoch = epoch, cell.readers = 0, cell.read_bytes = 0;
-    cell.readers |= mine;
-    cell.read_bytes |= static_cast<u8>(byte_mask);
+    set(group, cell.readers, cell.readers | mine);
+    set(group, cell.read_bytes, static_cast<u8>(cell.read_bytes | byte_mask));
     return;
   }
   if (cell.read_epoch >= epoch && (cell.readers & ~mine) && (cell.read_bytes & byte_mask) && !both_atomic)
     race = {"writes", lane, static_cast<u32>(__builtin_ctz(cell.readers & ~mine)), address};
   if (cell.write_epoch < epoch || cell.writer != me) cell.write_epoch = epoch, cell.write_bytes = 0;
-  cell.writer = static_cast<u8>(me);
-  cell.write_bytes |= static_cast<u8>(byte_mask);
-  cell.atomic = access == Access::atomic;
+  set(group, cell.writer, static_cast<u8>(me));
+  set(group, cell.write_bytes, static_cast<u8>(cell.write_bytes | byte_mask));
+  set(group, cell.atomic, access == Access::atomic);
 }
 
 bool any_tainted(const WaveShadow& shadow, const LaneAccess& access) {
@@ -82,10 +92,10 @@ void move_taint(WaveShadow& shadow, WorkgroupShadow& group, const Inst& i, const
     if (data_tainted)
       for (u32 byte = 0; byte < access.bytes; ++byte)
         stored |= (shadow.vector_taint[access.data_row + byte / 4][(byte + first_byte) % 4] >> lane & 1) << byte;
-    low = static_cast<u16>((low & ~(all_bytes << at)) | stored << at);
+    set(group, low, static_cast<u16>((low & ~(all_bytes << at)) | stored << at));
     if (crosses) {
       u16& next = group.lds_undefined[address / kGranuleBytes + 1];
-      next = static_cast<u16>((next & ~(all_bytes >> (kGranuleBytes - at))) | stored >> (kGranuleBytes - at));
+      set(group, next, static_cast<u16>((next & ~(all_bytes >> (kGranuleBytes - at))) | stored >> (kGranuleBytes - at)));
     }
   }
   if (loaded_undefined)
@@ -124,8 +134,8 @@ bool owns_all(const WorkgroupShadow& group, const LaneAccess& access, u32 me) {
 void note_owner(WorkgroupShadow& group, const LaneAccess& access, u32 tag) {
   for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) {
     const u64 address = access.addresses[__builtin_ctz(lanes)];
-    group.lds_owners[address / kGranuleBytes] = tag;
-    group.lds_owners[(address + access.bytes - 1) / kGranuleBytes] = tag;
+    set(group, group.lds_owners[address / kGranuleBytes], tag);
+    set(group, group.lds_owners[(address + access.bytes - 1) / kGranuleBytes], tag);
   }
 }
 
@@ -134,7 +144,8 @@ bool moves_defined(WaveShadow& shadow, WorkgroupShadow& group, const LaneAccess&
   if (any_tainted(shadow, access)) return false;
   u16* undefined = group.lds_undefined.data();
   if (access.access == Access::store) {
-    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1) undefined[access.addresses[__builtin_ctz(lanes)] / kGranuleBytes] = 0;
+    for (u32 lanes = access.lanes; lanes; lanes &= lanes - 1)
+      set(group, undefined[access.addresses[__builtin_ctz(lanes)] / kGranuleBytes], u16{0});
     return true;
   }
   u32 any = 0;
@@ -154,31 +165,32 @@ bool reads_quietly(WorkgroupShadow& group, const LaneAccess& access, u32 me) {
     previous = granule;
     LdsCell& cell = cells[granule];
     if (split[granule] | (cell.write_epoch >= epoch && cell.writer != me)) return false;
-    cell.readers = (cell.read_epoch >= epoch ? cell.readers : 0) | 1u << me;
-    cell.read_epoch = cell.read_epoch >= epoch ? cell.read_epoch : epoch;
+    set(group, cell.readers, (cell.read_epoch >= epoch ? cell.readers : 0) | 1u << me);
+    set(group, cell.read_epoch, std::max(cell.read_epoch, epoch));
     cell.read_bytes = 0xf;
   }
   return true;
 }
 
-}  // namespace
+RDNA_INLINE bool same(const u16* a, const u16* b) {
+  u32 differ = 0;
+  for (int lane = 0; lane < kLanes; ++lane) differ |= a[lane] ^ b[lane];
+  return differ == 0;
+}
 
-void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
+void follow(Wave& w, const Inst& i, const LaneAccess& access) {
   WaveShadow& shadow = *w.shadow;
   WorkgroupShadow& group = *shadow.group;
   const u32 checks = shadow.launch->checks;
-  if (shadow.model) model_lds(*shadow.model, shadow.launch->model, access);
   if ((checks & kCheckCollisions) && access.access == Access::store) check_collisions(w, i, access);
   const bool whole = whole_granules(access);
   if (access.access != Access::load) {
     note_owner(group, access, whole && access.access == Access::store && !any_tainted(shadow, access) ? owner_tag(group, w.index) : 0);
   } else if (whole && owns_all(group, access, w.index) && !any_tainted(shadow, access)) {
-    if (checks & kCheckRaces) note_access(shadow, access, true);
     return;
   }
   if ((checks & kCheckUninitialised) && !(whole && moves_defined(shadow, group, access))) move_taint(shadow, group, i, access);
   if (!(checks & kCheckRaces)) return;
-  note_access(shadow, access, true);
   if (whole && access.access == Access::load && reads_quietly(group, access, w.index)) return;
   LdsRace race;
   u64 previous = ~0ull;
@@ -196,6 +208,28 @@ void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
   std::snprintf(text, sizeof text, "race: %s LDS byte 0x%llx that wave %u of the workgroup touched with no barrier in between", race.what,
                 static_cast<unsigned long long>(race.address), race.other_wave);
   report_finding(w, i, race.lane, text);
+}
+
+}  // namespace
+
+void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
+  WaveShadow& shadow = *w.shadow;
+  WorkgroupShadow& group = *shadow.group;
+  const LaunchShadow& launch = *shadow.launch;
+  if (shadow.model) model_lds(*shadow.model, launch.model, access);
+  alignas(64) u16 addresses[kLanes];
+  narrow(access.addresses, addresses);
+  if (launch.checks & kCheckRaces) note_lds(shadow, access, addresses);
+  const u16 number = shadow.plan->insts[static_cast<std::size_t>(&i - launch.insts)].memo;
+  if (number == kNoMemo || access.lanes != ~0u) return follow(w, i, access);
+  LdsMemo& memo = shadow.lds_memos[number];
+  const bool defined = !any_tainted(shadow, access);
+  if (defined && memo.version == group.lds_version && same(memo.addresses, addresses)) return;
+  follow(w, i, access);
+  const bool data_matters = access.access == Access::store && !lanes_ascend(access);
+  if (!defined || data_matters || any_tainted(shadow, access)) return;
+  std::memcpy(memo.addresses, addresses, sizeof addresses);
+  memo.version = group.lds_version;
 }
 
 }  // namespace rdna

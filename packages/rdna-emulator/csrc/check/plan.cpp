@@ -192,6 +192,9 @@ InstPlan plan_of(const Inst& i) {
   plan.counters = counters_of(op, info);
   plan.out_of_order = op.format == Format::smem;  // FLAT counts in order since gfx10
   plan.in_order_load = plan.counters != 0 && !plan.out_of_order;
+  // A load may follow an outstanding load into the same register: loads of one counter return in order.
+  for (int word = 0; word < 4; ++word) plan.waits_v[word] = plan.reads_v[word] | (plan.in_order_load ? 0 : plan.writes_v[word]);
+  for (int word = 0; word < 2; ++word) plan.waits_s[word] = plan.reads_s[word] | plan.writes_s[word];
   if (name == "buffer_gl1_inv") plan.invalidate = 1;
   if (name == "buffer_gl0_inv") plan.invalidate = 2;
   if (op.cls == OpClass::wait) plan.wait = wait_of(op, i);
@@ -229,12 +232,19 @@ bool is_guess(const Program& program, const CheckPlan& plan, std::size_t k) {
   return false;
 }
 
+constexpr u16 kMostMemos = 256;  // 32 KB a wave
+
 }  // namespace
 
 std::shared_ptr<const CheckPlan> make_check_plan(const Program& program) {
   auto plan = std::make_shared<CheckPlan>();
   plan->insts.reserve(program.insts.size());
   for (const Inst& i : program.insts) plan->insts.push_back(plan_of(i));
+  for (std::size_t k = 0; k < plan->insts.size(); ++k) {
+    const OpInfo* op = program.insts[k].info->op;
+    const bool one_address = op != nullptr && op->format == Format::ds && std::string_view(op->name).find("2addr") == std::string_view::npos;
+    if (one_address && plan->memos < kMostMemos) plan->insts[k].memo = plan->memos++;
+  }
   for (std::size_t k = 0; k < plan->insts.size(); ++k) plan->insts[k].guess = is_guess(program, *plan, k);
   return plan;
 }

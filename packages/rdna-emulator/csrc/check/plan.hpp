@@ -57,9 +57,12 @@ struct WaitLimit {
   bool any() const { return (vm & lgkm & vs) != 0xff; }
 };
 
+constexpr u16 kNoMemo = 0xffff;
+
 struct InstPlan {
   u64 reads_v[4] = {}, writes_v[4] = {};
   u64 reads_s[2] = {}, writes_s[2] = {};
+  u64 waits_v[4] = {}, waits_s[2] = {};  // what no outstanding load may still write
   u64 matrix_inputs[4] = {};  // registers of A and B
   Rule rule = Rule::any;
   u8 counters = 0;            // CounterBit of the operation that it starts
@@ -74,9 +77,11 @@ struct InstPlan {
   bool slow = false;          // transcendental or quarter rate
   Rule pair_rules[2] = {};    // VOPD
   WaitLimit wait;
+  u16 memo = kNoMemo;         // number of an LDS instruction of one address a lane
 };
 
 struct CheckPlan {
+  u16 memos = 0;
   std::vector<InstPlan> insts;
 };
 

@@ -45,7 +45,18 @@ constexpr u32 kGranuleBytes = 16;
 constexpr u64 kPageBytes = 4096;
 constexpr u32 kPageGranules = kPageBytes / kGranuleBytes;
 
+// The dwords of a page that one wave has read at one time of its clock.
+struct PageReads {
+  u32 wave = 0;
+  u32 clock = 0;
+  u64 dwords[kPageBytes / 4 / 64] = {};
+};
+
+// A page that is only read, and by few waves, has these reads noted; its cells come into use with the first other access.
 struct GlobalPage {
+  static constexpr std::size_t kMostReads = 64;
+  std::vector<PageReads> reads;
+  bool in_cells = false;
   GlobalCell granules[kPageGranules];
   u64 used[kPageGranules / 64] = {};  // the others' cells are left over from an earlier launch
   u64 split[kPageGranules / 64] = {};
@@ -109,6 +120,7 @@ struct WorkgroupShadow {
   std::vector<u8> lds_split;         // granules that are followed by dwords
   std::vector<u32> lds_owners;       // epoch and wave of the last store to each granule, if it was whole and defined; else 0
   std::vector<u16> lds_undefined;    // bytes of each granule that nothing defined has been stored to
+  u64 lds_version = 1;               // counts the changes to what is known of LDS
   std::vector<Wave*> waves;          // null once ended
   std::vector<u32> barriers;         // passed by each wave
   WorkgroupModel model;
@@ -117,17 +129,22 @@ struct WorkgroupShadow {
 enum CounterBit : u8 { kVmcnt = 1, kLgkmcnt = 2, kVscnt = 4 };
 
 // One memory operation that the wave has not waited for.
-struct Outstanding {
-  u8 counters = 0;
-  bool out_of_order = false;  // SMEM returns in any order
+struct alignas(64) Outstanding {
   u64 vgprs[4] = {};          // destination registers
   u64 sgprs[2] = {};
-  Access access = Access::load;
-  bool in_lds = false;
-  u8 parts = 0;               // 2addr forms have two
-  u32 lanes[2] = {};
-  u32 bytes = 0;
-  u64 addresses[2][kLanes];
+  u8 counters = 0;
+  bool out_of_order = false;  // SMEM returns in any order
+};
+
+// What such an operation has touched, if it matters to races.
+struct Touched {
+  Access access;
+  bool in_lds;
+  u8 parts;                   // 2addr forms have two
+  u32 bytes;
+  u32 lanes[2];
+  u16 lds[2][kLanes];
+  u64 global[kLanes];
 };
 
 constexpr u32 kCounterLimit = 63;  // the counters are 6 bits wide: the oldest operation has ended once 63 others follow
@@ -137,14 +154,28 @@ class Queue {
  public:
   u32 size() const { return size_; }
   Outstanding& at(u32 i) { return ring_[(head_ + i) % kOutstanding]; }
-  Outstanding& push();
-  void pop() { head_ = --size_ ? (head_ + 1) % kOutstanding : 0; }
+  Touched& touched(u32 i) { return touched_[(head_ + i) % kOutstanding]; }
+  Outstanding& push(u8 counters);
+  void pop() { head_ = --size_ ? (head_ + 1) % kOutstanding : 0, ++ended_; }
+  // No operation before it is outstanding by the counter.
+  u32 oldest(int counter) const { return oldest_[counter] > ended_ ? static_cast<u32>(oldest_[counter] - ended_) : 0; }
+  void set_oldest(int counter, u32 k) { oldest_[counter] = ended_ + k; }
   void remove_ended();
   void trim();
 
  private:
   std::array<Outstanding, kOutstanding> ring_;
+  std::array<Touched, kOutstanding> touched_;
   u32 head_ = 0, size_ = 0;
+  u64 ended_ = 0;         // operations that have left
+  u64 oldest_[3] = {};    // counted from the first operation of the wave
+};
+
+// An LDS instruction that has changed nothing of what is known of LDS will not do so at the same addresses either, until
+// something else does.
+struct alignas(128) LdsMemo {
+  u16 addresses[kLanes];
+  u64 version = 0;  // the workgroup's when it was so
 };
 
 struct WaveShadow {
@@ -163,7 +194,10 @@ struct WaveShadow {
   struct {
     u64 number = ~0ull;
     GlobalPage* page = nullptr;
+    u32 clock = 0;                        // of what follows
+    u32 reads = 0;                        // this wave's entry in the page's reads
   } recent_pages[8];                      // by page number
+  std::vector<LdsMemo> lds_memos;         // InstPlan::memo counts them
   u64 tainted_v[4] = {};                  // registers with any taint
   u64 tainted_s[2] = {};
   bool scc_tainted = true;
@@ -177,11 +211,21 @@ struct WaveShadow {
   std::unique_ptr<WaveModel> model;    // null unless measured
 };
 
+RDNA_INLINE bool common(const u64 (&a)[4], const u64 (&b)[4]) {
+  return ((a[0] & b[0]) | (a[1] & b[1]) | (a[2] & b[2]) | (a[3] & b[3])) != 0;
+}
+RDNA_INLINE bool common(const u64 (&a)[2], const u64 (&b)[2]) { return ((a[0] & b[0]) | (a[1] & b[1])) != 0; }
+
+RDNA_INLINE void narrow(const u64* addresses, u16* narrowed) {
+  for (int lane = 0; lane < kLanes; ++lane) narrowed[lane] = static_cast<u16>(addresses[lane]);
+}
+
 // Waits (waits.cpp).
 void apply_wait(WaveShadow&, const WaitLimit&);
-void check_pending(Wave&, const Inst&, const InstPlan&);
+void report_pending(Wave&, const Inst&, const InstPlan&);  // which registers: some are
 void start_operation(WaveShadow&, const InstPlan&);
-void note_access(WaveShadow&, const LaneAccess&, bool in_lds);
+void note_global(WaveShadow&, const LaneAccess&);
+void note_lds(WaveShadow&, const LaneAccess&, const u16* addresses);
 
 // Taint (taint.cpp).
 void propagate(Wave&, const Inst&, const InstPlan&);
@@ -192,6 +236,7 @@ void define_loaded(WaveShadow&, const Inst&, const LaneAccess&);
 
 // Races (clocks.cpp, global.cpp, lds.cpp).
 void publish(Wave&, u64 address);
+bool lanes_ascend(const LaneAccess&);  // none touches what another does
 void check_collisions(Wave&, const Inst&, const LaneAccess&);
 void after_invalidate(WaveShadow&, bool gl1);
 void restamp_outstanding(WaveShadow&, u32 old_clock, u32 old_epoch);

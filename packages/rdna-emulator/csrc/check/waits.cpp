@@ -1,13 +1,15 @@
 // Missing waits: a queue of outstanding operations with their destination registers.
+#include <algorithm>
+
 #include "check/shadow.hpp"
 
 namespace rdna {
 
-Outstanding& Queue::push() {
-  Outstanding& entry = at(size_++);
-  entry.parts = 0;
-  entry.in_lds = false;
-  return entry;
+Outstanding& Queue::push(u8 counters) {
+  touched(size_).parts = 0;
+  for (int position = 0; position < 3; ++position)
+    if (counters >> position & 1) oldest_[position] = std::min(oldest_[position], ended_ + size_);
+  return at(size_++);
 }
 
 // LDS operations come and go behind global loads that stay: without this the queue would wander through its whole ring.
@@ -20,19 +22,14 @@ void Queue::remove_ended() {
   u32 kept = 0;
   for (u32 k = 0; k < size_; ++k) {
     if (at(k).counters == 0) continue;
-    if (kept != k) at(kept) = at(k);
+    if (kept != k) at(kept) = at(k), touched(kept) = touched(k);
     ++kept;
   }
   size_ = kept;
+  std::fill(std::begin(oldest_), std::end(oldest_), ended_);
 }
 
 namespace {
-
-bool overlaps(const u64* a, const u64* b, int words) {
-  u64 common = 0;
-  for (int k = 0; k < words; ++k) common |= a[k] & b[k];
-  return common != 0;
-}
 
 int first_common(const u64* a, const u64* b, int words) {
   for (int k = 0; k < words; ++k)
@@ -48,7 +45,8 @@ bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
   if (outstanding <= limit) return false;
   Queue& queue = shadow.queue;
   if (limit > 0 && counter == kLgkmcnt && shadow.unordered > 0) return false;  // which have returned is unknown
-  for (u32 k = 0; outstanding > limit; ++k) {
+  u32 k = queue.oldest(position_of(counter));
+  for (; outstanding > limit; ++k) {
     Outstanding& entry = queue.at(k);
     if (!(entry.counters & counter)) continue;
     entry.counters &= ~counter;
@@ -58,6 +56,7 @@ bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
     for (int word = 0; word < 4; ++word) shadow.pending_v[word] &= ~entry.vgprs[word];
     for (int word = 0; word < 2; ++word) shadow.pending_s[word] &= ~entry.sgprs[word];
   }
+  queue.set_oldest(position_of(counter), k);
   return true;
 }
 
@@ -104,50 +103,55 @@ void apply_wait(WaveShadow& shadow, const WaitLimit& limit) {
   if (ended) forget_ended(shadow);
 }
 
-void check_pending(Wave& w, const Inst& i, const InstPlan& plan) {
+void report_pending(Wave& w, const Inst& i, const InstPlan& plan) {
   const WaveShadow& shadow = *w.shadow;
-  // A load may follow an outstanding load into the same register: loads of one counter return in order.
-  const bool written = !plan.in_order_load;
-  if (overlaps(plan.reads_v, shadow.pending_v, 4) || (written && overlaps(plan.writes_v, shadow.pending_v, 4))) {
-    int reg = first_common(plan.reads_v, shadow.pending_v, 4);
-    const char* what = "reads";
-    if (reg < 0) reg = first_common(plan.writes_v, shadow.pending_v, 4), what = "overwrites";
-    report_finding(w, i, -1, std::string("missing wait: ") + what + " v" + std::to_string(reg) +
-                                 " while the load into it is outstanding");
-  }
-  if (overlaps(plan.reads_s, shadow.pending_s, 2) || overlaps(plan.writes_s, shadow.pending_s, 2)) {
-    int reg = first_common(plan.reads_s, shadow.pending_s, 2);
-    const char* what = "reads";
-    if (reg < 0) reg = first_common(plan.writes_s, shadow.pending_s, 2), what = "overwrites";
-    report_finding(w, i, -1, std::string("missing wait: ") + what + " s" + std::to_string(reg) +
-                                 " while the scalar load into it is outstanding");
-  }
+  const auto report = [&](char kind, const char* load, const u64* reads, const u64* waits, const u64* pending, int words) {
+    const int reg = first_common(waits, pending, words);
+    if (reg < 0) return;
+    const int read = first_common(reads, pending, words);
+    report_finding(w, i, -1, std::string("missing wait: ") + (read < 0 ? "overwrites " : "reads ") + kind +
+                                 std::to_string(read < 0 ? reg : read) + " while the " + load + " into it is outstanding");
+  };
+  report('v', "load", plan.reads_v, plan.waits_v, shadow.pending_v, 4);
+  report('s', "scalar load", plan.reads_s, plan.waits_s, shadow.pending_s, 2);
 }
 
 void start_operation(WaveShadow& shadow, const InstPlan& plan) {
   make_room(shadow, plan.counters);
-  Outstanding& entry = shadow.queue.push();
+  Outstanding& entry = shadow.queue.push(plan.counters);
   entry.counters = plan.counters;
   for (int position = 0; position < 3; ++position) shadow.outstanding[position] += plan.counters >> position & 1;
   entry.out_of_order = plan.out_of_order;
   shadow.unordered += plan.out_of_order;
-  shadow.shared_destinations |= overlaps(plan.writes_v, shadow.pending_v, 4);
+  shadow.shared_destinations |= common(plan.writes_v, shadow.pending_v);
   std::memcpy(entry.vgprs, plan.writes_v, sizeof entry.vgprs);
   std::memcpy(entry.sgprs, plan.writes_s, sizeof entry.sgprs);
   for (int word = 0; word < 4; ++word) shadow.pending_v[word] |= plan.writes_v[word];
   for (int word = 0; word < 2; ++word) shadow.pending_s[word] |= plan.writes_s[word];
 }
 
-void note_access(WaveShadow& shadow, const LaneAccess& access, bool in_lds) {
-  if (shadow.queue.size() == 0) return;
-  Outstanding& entry = shadow.queue.at(shadow.queue.size() - 1);
-  if (entry.parts == 2) return;
-  entry.in_lds = in_lds;
-  entry.access = access.access;
-  entry.bytes = access.bytes;
-  entry.lanes[entry.parts] = access.lanes;
-  std::memcpy(entry.addresses[entry.parts], access.addresses, sizeof entry.addresses[0]);
-  ++entry.parts;
+namespace {
+
+Touched* begin_part(WaveShadow& shadow, const LaneAccess& access, bool in_lds) {
+  if (shadow.queue.size() == 0) return nullptr;
+  Touched& touched = shadow.queue.touched(shadow.queue.size() - 1);
+  if (touched.parts == (in_lds ? 2 : 1)) return nullptr;
+  touched.in_lds = in_lds;
+  touched.access = access.access;
+  touched.bytes = access.bytes;
+  touched.lanes[touched.parts++] = access.lanes;
+  return &touched;
+}
+
+}  // namespace
+
+void note_global(WaveShadow& shadow, const LaneAccess& access) {
+  if (Touched* touched = begin_part(shadow, access, false)) std::memcpy(touched->global, access.addresses, sizeof touched->global);
+}
+
+void note_lds(WaveShadow& shadow, const LaneAccess& access, const u16* addresses) {
+  if (Touched* touched = begin_part(shadow, access, true))
+    std::memcpy(touched->lds[touched->parts - 1], addresses, sizeof touched->lds[0]);
 }
 
 }  // namespace rdna

@@ -74,23 +74,32 @@ RDNA_INLINE void multiply(const Factors<T, Sum>& f, Initial initial, Finish fini
   }
 }
 
-// The same where eight columns are all there is: `initial(j, lane)` is asked for lanes 0 and 16 on, and
-// `finish(j, lane, sums)` takes eight sums, for those lanes.
+// The same where eight columns are all there is, the first eight of each half of B: `initial(j, lane)` is asked for the
+// first lanes of each half, and `finish(j, lane, sums)` takes eight sums, for lanes from 0 or 16 on.
 template <class Initial, class Finish>
 RDNA_INLINE void multiply_eight(const Factors<float, double>& f, Initial initial, Finish finish) {
-  constexpr int kWidth = kHostLanes<double>, kRegisters = 8 / kWidth, kRows = kHostBytes / 4;
-  for (int row = 0; row < 2 * kResults; row += kRows) {
-    Block<double, kWidth> sums[kRows / kRegisters][kRegisters];
-    for (int part = 0; part < kRegisters; ++part) {
-      const int first = row + part * (kRows / kRegisters);
-      for (int r = 0; r < kRows / kRegisters; ++r)
-        for (int n = 0; n < kRegisters; ++n)
-          sums[r][n] = initial((first + r) % kResults, kHalf * ((first + r) / kResults) + n * kWidth);
-      accumulate(f, first, 0, sums);
-      for (int r = 0; r < kRows / kRegisters; ++r) {
+  constexpr int kWidth = kHostLanes<double>, kRegisters = 8 / kWidth, kRows = kHostBytes / 8 / kRegisters;
+  using V = Block<double, kWidth>;
+  for (int j = 0; j < kResults; j += kRows) {
+    V sums[2][kRows][kRegisters];
+    for (int h = 0; h < 2; ++h)
+      for (int r = 0; r < kRows; ++r)
+        for (int n = 0; n < kRegisters; ++n) sums[h][r][n] = initial(j + r, kHalf * h + n * kWidth);
+#pragma clang loop unroll(disable)
+    for (int k = 0; k < kDepth; ++k) {
+      for (int h = 0; h < 2; ++h) {
+        for (int n = 0; n < kRegisters; ++n) {
+          const V columns = converted<double, float, kWidth>(&f.b[k][kHalf * h + n * kWidth]);
+          for (int r = 0; r < kRows; ++r)
+            sums[h][r][n] = __builtin_elementwise_fma(V(f.a[k][kResults * h + j + r]), columns, sums[h][r][n]);
+        }
+      }
+    }
+    for (int h = 0; h < 2; ++h) {
+      for (int r = 0; r < kRows; ++r) {
         alignas(64) double eight[8];
-        for (int n = 0; n < kRegisters; ++n) block<double, kWidth>(&eight[n * kWidth]) = sums[r][n];
-        finish((first + r) % kResults, kHalf * ((first + r) / kResults), block<double, 8>(eight));
+        for (int n = 0; n < kRegisters; ++n) block<double, kWidth>(&eight[n * kWidth]) = sums[h][r][n];
+        finish(j + r, kHalf * h, block<double, 8>(eight));
       }
     }
   }
@@ -99,6 +108,45 @@ RDNA_INLINE void multiply_eight(const Factors<float, double>& f, Initial initial
 // Lanes of a register of A that are used: 0, 2, .. 14 by the lower half, 17, 19, .. 31 by the upper.
 RDNA_INLINE Block<u32, kHalf> used_rows(u32x row) {
   return __builtin_shufflevector(row, row, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+
+RDNA_INLINE u32 set_lanes(Block<u32, kHalf> x) { return bits<u16>(convert<Block<bool, kHalf>>(x != 0)); }
+
+RDNA_INLINE Block<u32, kHalf> permuted(Block<u32, kHalf> x, Block<u32, kHalf> from) {
+#if __AVX512F__
+  return bits<Block<u32, kHalf>>(__builtin_ia32_permvarsi512(bits<Block<int, kHalf>>(x), bits<Block<int, kHalf>>(from)));
+#else
+  const auto half = [](auto values, auto order) __attribute__((always_inline)) {
+    return bits<Block<u32, 8>>(__builtin_ia32_permvarsi256(bits<Block<int, 8>>(values), bits<Block<int, 8>>(order)));
+  };
+  const auto low_from = half(x.lo, from.lo), high_from = half(x.lo, from.hi);
+  Block<u32, kHalf> low, high;
+  low.lo = low_from, low.hi = high_from;
+  high.lo = half(x.hi, from.lo), high.hi = half(x.hi, from.hi);
+  return from < 8u ? low : high;
+#endif
+}
+
+// At most eight columns of sixteen, each of which the columns after it repeat up to the next.
+struct Columns {
+  u32 firsts = 0;                // their mask
+  Block<u32, kHalf> first = 0u;  // where each is
+  Block<u32, kHalf> spread = 0u; // which of them stands in each column
+};
+
+// Kernels have a few patterns: they are kept.
+inline const Columns& columns_of(u32 firsts) {
+  thread_local Columns known[64];
+  Columns& columns = known[firsts * 0x9e37u >> 10 & 63];
+  if (columns.firsts != firsts) {
+    columns.firsts = firsts;
+    u32 count = 0;
+    for (u32 lane = 0; lane < kHalf; ++lane) {
+      if (firsts >> lane & 1) columns.first[count++] = lane;
+      columns.spread[lane] = count - 1;
+    }
+  }
+  return columns;
 }
 
 // The low halves of 16 registers, then the high ones.
@@ -144,21 +192,24 @@ struct Brain {  // bfloat16
   RDNA_INLINE static u16x rounded(f64x x) { return to_brain(to_odd(x)); }
 };
 
-// The factors of registers a[8] and b[8], whose signs change by masks. B in lanes 0 to 16 * halves - 1 only.
-template <class Format, int halves>
+// The factors of registers a[8] and b[8], whose signs change by masks; the columns of each half of B in another order, if
+// there is one.
+template <class Format>
 RDNA_INLINE void load_factors(const u32 (*a)[kLanes], const u32 (*b)[kLanes], u32 signs_a, u32 signs_b,
-                              Factors<float, double>& f) {
-  alignas(64) u32 pairs[kDepth / 2][1 + halves][kHalf];
+                              Factors<float, double>& f, const Block<u32, kHalf>* order = nullptr) {
+  alignas(64) u32 pairs[kDepth / 2][3][kHalf];
   for (int r = 0; r < kDepth / 2; ++r) {
     block<u32, kHalf>(pairs[r][0]) = Format::arranged(used_rows(block<u32, kLanes>(a[r])) ^ signs_a);
-    for (int h = 0; h < halves; ++h)
-      block<u32, kHalf>(pairs[r][1 + h]) = Format::arranged(block<u32, kHalf>(&b[r][kHalf * h]) ^ signs_b);
+    for (int h = 0; h < 2; ++h) {
+      const auto columns = block<u32, kHalf>(&b[r][kHalf * h]) ^ signs_b;
+      block<u32, kHalf>(pairs[r][1 + h]) = Format::arranged(order ? permuted(columns, *order) : columns);
+    }
   }
   in_memory(&pairs);
   alignas(64) float rows[kDepth][kHalf];
   for (int r = 0; r < kDepth / 2; ++r) {
     Format::split(pairs[r][0], rows[2 * r], rows[2 * r + 1]);
-    for (int h = 0; h < halves; ++h)
+    for (int h = 0; h < 2; ++h)
       Format::split(pairs[r][1 + h], &f.b[2 * r][kHalf * h], &f.b[2 * r + 1][kHalf * h]);
   }
   in_memory(&rows);

@@ -30,26 +30,20 @@ bool overlaps(const Inst& i, const Operand& c) {
   return c.kind == OperandKind::vgpr && c.reg != i.dst && c.reg < i.dst + kResults && i.dst < c.reg + kResults;
 }
 
-RDNA_INLINE Block<u32, kHalf> first_eight_repeated(Block<u32, kHalf> x) {  // lanes 8 to 15 as lane 7
-  return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7);
-}
-
-// Whether columns 8 to 15 of B and C repeat column 7 and the halves of B are equal: kernels that have few rows of a matrix
-// repeat the last one, and half the work is then to be had for nothing. C is null where it is a constant.
-RDNA_INLINE bool columns_repeat(const u32 (*b)[kLanes], const u32 (*c)[kLanes]) {
+// The columns of B and C that differ from the one before, as a mask: kernels that have few rows of a matrix repeat some,
+// and half the work is then to be had for nothing. C is null where it is a constant.
+RDNA_INLINE u32 first_columns(const u32 (*b)[kLanes], const u32 (*c)[kLanes]) {
+  const auto changes = [](Block<u32, kHalf> x) __attribute__((always_inline)) {
+    return x ^ __builtin_shufflevector(x, x, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+  };
   Block<u32, kHalf> differences = 0u;
   for (int r = 0; r < kDepth / 2; ++r) {
-    const auto low = block<u32, kHalf>(b[r]), high = block<u32, kHalf>(&b[r][kHalf]);
-    differences |= (low ^ high) | (low ^ first_eight_repeated(low));
-    if (r == 0 && any(differences)) return false;
+    for (int h = 0; h < kLanes; h += kHalf) differences |= changes(block<u32, kHalf>(&b[r][h]));
+    if (r == 0 && __builtin_popcount(set_lanes(differences)) > kHalf / 2 - 1) return ~0u;
   }
-  for (int j = 0; c != nullptr && j < kResults; ++j) {
-    for (int h = 0; h < kLanes; h += kHalf) {
-      const auto half = block<u32, kHalf>(&c[j][h]);
-      differences |= half ^ first_eight_repeated(half);
-    }
-  }
-  return !any(differences);
+  for (int j = 0; c != nullptr && j < kResults; ++j)
+    for (int h = 0; h < kLanes; h += kHalf) differences |= changes(block<u32, kHalf>(&c[j][h]));
+  return set_lanes(differences) | 1;
 }
 
 template <class Format>
@@ -73,21 +67,27 @@ void wmma_f32(Wave& w, const Inst& i) {
   }
   using V = Block<double, kHostLanes<double>>;
   Factors<float, double> f;
-  const auto initial = [=](int j, int lane) __attribute__((always_inline)) {
+  const auto initial = [&](int j, int lane) __attribute__((always_inline)) {
     if (addends == nullptr) return V(constant);
     return converted<double, float, kHostLanes<double>>(reinterpret_cast<const float*>(&addends[j][lane]));
   };
   const u32 signs_a = sign_mask(info, 0), signs_b = sign_mask(info, 1);
-  if (columns_repeat(b, addends)) {
-    load_factors<Format, 1>(a, b, signs_a, signs_b, f);
-    multiply_eight(f, initial, [=](int j, int lane, Block<double, 8> sums) __attribute__((always_inline)) {
-      const auto eight = convert<Block<float, 8>>(sums);
-      block<float, kHalf>(&results[j][lane]) =
-          __builtin_shufflevector(eight, eight, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7);
+  const u32 firsts = first_columns(b, addends);
+  if (__builtin_popcount(firsts) <= kHalf / 2) {
+    const Columns& columns = columns_of(firsts);
+    load_factors<Format>(a, b, signs_a, signs_b, f, &columns.first);
+    for (int j = 0; addends != nullptr && j < kResults; ++j)
+      for (int h = 0; h < kLanes; h += kHalf)
+        block<u32, kHalf>(&copy[j][h]) = permuted(block<u32, kHalf>(&addends[j][h]), columns.first);
+    if (addends != nullptr) addends = copy;
+    multiply_eight(f, initial, [=, &columns](int j, int lane, Block<double, 8> sums) __attribute__((always_inline)) {
+      const auto eight = bits<Block<u32, 8>>(convert<Block<float, 8>>(sums));
+      const auto both = __builtin_shufflevector(eight, eight, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+      block<u32, kHalf>(&results[j][lane]) = permuted(both, columns.spread);
     });
     return;
   }
-  load_factors<Format, 2>(a, b, signs_a, signs_b, f);
+  load_factors<Format>(a, b, signs_a, signs_b, f);
   multiply(f, initial, [=](int j, int lane, V sums) __attribute__((always_inline)) {
     block<float, kHostLanes<double>>(&results[j][lane]) = convert<Block<float, kHostLanes<double>>>(sums);
   });
@@ -100,7 +100,7 @@ void wmma_16(Wave& w, const Inst& i) {
   const InstInfo& info = *i.info;
   const bool high = info.op_sel & 4, registers = info.src[2].kind == OperandKind::vgpr;
   Factors<float, double> f;
-  load_factors<Format, 2>(&w.v[info.src[0].reg], &w.v[info.src[1].reg], sign_mask(info, 0), sign_mask(info, 1), f);
+  load_factors<Format>(&w.v[info.src[0].reg], &w.v[info.src[1].reg], sign_mask(info, 0), sign_mask(info, 1), f);
   alignas(128) float addends[kResults][kLanes];
   alignas(256) double results[kResults][kLanes];
   const u32 keep = info.neg_hi & 4 ? 0x7fffu : 0xffffu, flip = info.neg_lo & 4 ? 0x8000u : 0u;

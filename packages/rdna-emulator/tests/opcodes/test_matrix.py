@@ -114,6 +114,19 @@ def test_f32_results(runner: InstructionRunner, kind: str, lanes: str) -> None:
     np.testing.assert_array_equal(got[16:24], c.view(np.uint32))
 
 
+@pytest.mark.parametrize("different", range(1, 17))
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_columns_that_repeat_in_runs(runner: InstructionRunner, kind: str, different: int) -> None:
+    """So many different columns, each repeated some times, in halves that differ."""
+    rng = np.random.default_rng(different)
+    column = np.sort(np.concatenate([np.arange(different), rng.integers(0, different, 16 - different)]))
+    lanes = np.concatenate([column, 16 + column])
+    a, b, a_values, b_values = matrices(kind, False, seed=different)
+    c = addends()[:, lanes]
+    got = run(runner, f"f32_{kind}", a, b[:, lanes], c.view(np.uint32))
+    close(got[24:].view(np.float32), product(a_values, b_values[lanes]) + c)
+
+
 @pytest.mark.parametrize("first", range(2, 16))
 @pytest.mark.parametrize("register", range(8))
 def test_one_column_that_differs(runner: InstructionRunner, first: int, register: int) -> None:
