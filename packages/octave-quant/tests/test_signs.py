@@ -10,7 +10,8 @@ WORDS = """82C270EB 9E0D4635 41D23DB1 68C675E6 F687E132 B5CABDC3 1E0AC1A1 74AFC7
 
 
 def test_the_words_are_those_of_the_format() -> None:
-    assert sign_bits(512).tolist() == [int(word, 16) for word in WORDS.split()]
+    assert sign_bits(512).dtype == np.int32
+    assert [f"{word:08X}" for word in sign_bits(512).view(np.uint32)] == WORDS.split()
 
 
 def test_signs_and_words_say_the_same() -> None:

@@ -1,7 +1,29 @@
-"""The octave 3-4 bit KV-cache format: the sign vector, the rotation and the packing of codes."""
+"""The octave 3-4 bit KV-cache format: layout, rotation, codes, packing, and a paged cache of it."""
 
+from octave_quant.attention import paged_attention
+from octave_quant.cache import store
+from octave_quant.centred import CENTRED_CACHE_DTYPES, CentredFormat, dequantize_centred, quantize_centred
+from octave_quant.formats import CACHE_DTYPES, OctaveFormat
 from octave_quant.packing import pack, unpack
+from octave_quant.quantization import dequantize, quantize
 from octave_quant.rotation import rotate, unrotate
 from octave_quant.signs import sign_bits, signs
 
-__all__ = ["pack", "rotate", "sign_bits", "signs", "unpack", "unrotate"]
+__all__ = [
+    "CACHE_DTYPES",
+    "CENTRED_CACHE_DTYPES",
+    "CentredFormat",
+    "OctaveFormat",
+    "dequantize",
+    "dequantize_centred",
+    "pack",
+    "paged_attention",
+    "quantize",
+    "quantize_centred",
+    "rotate",
+    "sign_bits",
+    "signs",
+    "store",
+    "unpack",
+    "unrotate",
+]

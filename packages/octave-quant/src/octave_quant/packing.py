@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from octave_quant.rows import like, plain
 
 
-def pack(codes: ArrayLike, bits: int) -> NDArray[np.uint8]:
+def pack(codes: Any, bits: int) -> Any:
     """Packs ``codes`` ``[..., n]`` of ``bits`` 3 or 4 into uint8 ``[..., n * bits / 8]``.
 
     4 bit: 8 dimensions a dword; byte j holds code j in its low half and code j + 4 in its high half.
@@ -15,7 +19,7 @@ def pack(codes: ArrayLike, bits: int) -> NDArray[np.uint8]:
 
     ValueError where n is no multiple of 8 (4 bit) or 32 (3 bit), or a code does not fit into the bits.
     """
-    given = np.asarray(codes)
+    given = plain(codes, "codes")
     _check(bits, given, "codes")
     n = given.shape[-1]
     _check_multiple(n, _dimensions_per_unit(bits), "codes", "dimensions")
@@ -23,23 +27,39 @@ def pack(codes: ArrayLike, bits: int) -> NDArray[np.uint8]:
         raise ValueError(f"codes have dtype {given.dtype}; codes are integers")
     if given.size and (given.min() < 0 or given.max() >= 1 << bits):
         raise ValueError(f"codes are from {given.min()} to {given.max()}; {bits} bits hold 0 to {(1 << bits) - 1}")
-    values = given.astype(np.uint8)
-    if bits == 4:
-        return _merge(values, 4)
-    return np.concatenate((_merge(values & np.uint8(3), 2), _merge(values >> np.uint8(2), 1)), axis=-1)
+    return like(packed_codes(given.astype(np.uint8), bits), codes)
 
 
-def unpack(packed: ArrayLike, bits: int) -> NDArray[np.uint8]:
-    """The codes ``[..., n]`` of bytes ``[..., n * bits / 8]`` of `pack`; ValueError for other lengths or dtypes."""
-    values = np.asarray(packed)
-    _check(bits, values, "packed")
-    if values.dtype != np.uint8:
-        raise ValueError(f"packed has dtype {values.dtype}; packed codes are uint8")
-    _check_multiple(values.shape[-1], _dimensions_per_unit(bits) * bits // 8, "packed", "bytes")
+def unpack(packed: Any, n: int, bits: int) -> Any:
+    """The ``n`` codes, uint8 ``[..., n]``, of the bytes ``[..., n * bits / 8]`` of `pack`.
+
+    ValueError for another number of bytes, or another dtype than uint8.
+    """
+    given = plain(packed, "packed")
+    _check(bits, given, "packed")
+    _check_multiple(n, _dimensions_per_unit(bits), "n", "dimensions")
+    if given.dtype != np.uint8:
+        raise ValueError(f"packed has dtype {given.dtype}; packed codes are uint8")
+    if given.shape[-1] * 8 != n * bits:
+        raise ValueError(
+            f"the last axis of packed has {given.shape[-1]} bytes; {n} codes of {bits} bits are {n * bits // 8}"
+        )
+    return like(unpacked_codes(given, bits), packed)
+
+
+def packed_codes(codes: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    """`pack` of codes that are known to fit."""
     if bits == 4:
-        return _split(values, 4)
-    low_bytes = values.shape[-1] * 2 // 3
-    low, high = _split(values[..., :low_bytes], 2), _split(values[..., low_bytes:], 1)
+        return _merge(codes, 4)
+    return np.concatenate((_merge(codes & np.uint8(3), 2), _merge(codes >> np.uint8(2), 1)), axis=-1)
+
+
+def unpacked_codes(packed: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    """`unpack` of bytes that are known to be as many as they should."""
+    if bits == 4:
+        return _split(packed, 4)
+    low_bytes = packed.shape[-1] * 2 // 3
+    low, high = _split(packed[..., :low_bytes], 2), _split(packed[..., low_bytes:], 1)
     return low | (high << np.uint8(2))
 
 
@@ -77,4 +97,4 @@ def _check(bits: int, values: NDArray[np.generic], name: str) -> None:
 
 def _check_multiple(length: int, multiple: int, name: str, unit: str) -> None:
     if length % multiple:
-        raise ValueError(f"the last axis of {name} has {length} {unit}; it must be a multiple of {multiple}")
+        raise ValueError(f"{name} has {length} {unit}; it must be a multiple of {multiple}")

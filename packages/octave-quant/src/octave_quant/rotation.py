@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from octave_quant.rows import as_rows, is_tensor, like, widened
 from octave_quant.signs import signs
 
 
-def rotate(x: ArrayLike, block: int) -> NDArray[np.float32]:
-    """``H (s * x)`` in fp32 over the last axis of ``x`` ``[..., n]``; the result has the shape of ``x``.
+def rotate(x: Any, block: int) -> Any:
+    """``H (s * x)`` in fp32 over the last axis of ``x`` ``[..., n]``; the result has the shape and the kind of ``x``.
 
     ``s`` are the first n `signs`, H the orthonormal Walsh-Hadamard transform (natural order) of each ``block`` of the
     axis. ValueError where ``block`` is no power of two or does not divide n.
     """
-    values, block = _checked(x, block)
-    return _transform(values * signs(values.shape[-1]), block)
+    return like(rotated(_checked(x, block), block), x)
 
 
-def unrotate(y: ArrayLike, block: int) -> NDArray[np.float32]:
+def unrotate(y: Any, block: int) -> Any:
     """The inverse of `rotate`, up to fp32 rounding: transforms ``y`` ``[..., n]``, then multiplies by the signs."""
-    values, block = _checked(y, block)
-    return _transform(values, block) * signs(values.shape[-1])
+    return like(unrotated(_checked(y, block), block), y)
 
 
-def _checked(x: ArrayLike, block: int) -> tuple[NDArray[np.float32], int]:
-    values = np.asarray(x, dtype=np.float32)
+def rotated(x: NDArray[np.float32], block: int) -> NDArray[np.float32]:
+    """`rotate` of what is known to fit."""
+    return _transform(x * signs(x.shape[-1]), block)
+
+
+def unrotated(y: NDArray[np.float32], block: int) -> NDArray[np.float32]:
+    """`unrotate` of what is known to fit."""
+    return _transform(y, block) * signs(y.shape[-1])
+
+
+def _checked(x: Any, block: int) -> NDArray[np.float32]:
+    values = widened(as_rows(x, "x")) if is_tensor(x) else np.asarray(x, dtype=np.float32)
     if values.ndim == 0:
         raise ValueError("a single number was given; the last axis holds the dimensions of a head")
     if block < 1 or block & (block - 1):
         raise ValueError(f"block is {block}; the transform needs a power of two")
     if values.shape[-1] % block:
         raise ValueError(f"the last axis has {values.shape[-1]} dimensions; blocks of {block} do not divide it")
-    return values, block
+    return values
 
 
 def _transform(x: NDArray[np.float32], block: int) -> NDArray[np.float32]:

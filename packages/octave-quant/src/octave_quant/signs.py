@@ -29,11 +29,11 @@ def signs(n: int) -> NDArray[np.float32]:
     return np.where(_minus(n), np.float32(-1), np.float32(1))
 
 
-def sign_bits(n: int) -> NDArray[np.uint32]:
-    """The first ``n`` signs as words, uint32 ``[n / 32]``: lowest bit first, a set bit is minus.
+def sign_bits(n: int) -> NDArray[np.int32]:
+    """The first ``n`` signs as words, int32 ``[n / 32]``: lowest bit first, a set bit is minus.
 
     ValueError where ``n`` is no multiple of 32.
     """
     if n < 0 or n % 32:
         raise ValueError(f"n is {n}; a word holds 32 signs, so n must be a multiple of 32")
-    return np.packbits(_minus(n), bitorder="little").view("<u4").astype(np.uint32)
+    return np.packbits(_minus(n), bitorder="little").view("<i4").astype(np.int32)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from octave_quant import OctaveFormat, dequantize, pack, paged_attention, quantize, rotate, store, unpack, unrotate
+
+torch: Any = pytest.importorskip("torch", reason="torch is in a dependency group of its own")
+
+FMT = OctaveFormat(128, 64, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_tensors_are_what_arrays_are(dtype: str) -> None:
+    k, v = torch.randn(2, 5, 2, 128, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
+    slots = quantize(k, v, FMT)
+    assert slots.dtype is torch.uint8
+    assert np.array_equal(slots.numpy(), quantize(k.float().numpy(), v.float().numpy(), FMT))
+    back = dequantize(slots, FMT)
+    assert all(x.dtype is torch.float32 for x in back)
+    assert np.array_equal(back[0].numpy(), dequantize(slots.numpy(), FMT)[0])
+
+
+def test_a_cache_is_written_in_place() -> None:
+    k, v = torch.randn(2, 3, 2, 128)
+    cache = torch.zeros(2, 2, 4, FMT.slot_bytes, dtype=torch.uint8)
+    store(k.requires_grad_(), v, cache, torch.tensor([5, -1, 0]), FMT)
+    slots = quantize(k, v, FMT)
+    assert torch.equal(cache[1, :, 1], slots[0])
+    assert torch.equal(cache[0, :, 0], slots[2])
+    assert int(cache.count_nonzero()) == int(slots[0].count_nonzero() + slots[2].count_nonzero())
+    table, zero, one = torch.zeros(1, 1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32), torch.ones(1).int()
+    out = paged_attention(torch.randn(1, 4, 128).half(), cache, table, zero, one, FMT, 0.1)
+    assert out.dtype is torch.float32
+    assert torch.allclose(out[0, :2], dequantize(slots, FMT)[1][2, :1].expand(2, -1), atol=1e-6)
+
+
+def test_primitives() -> None:
+    x = torch.randn(3, 128)
+    assert torch.allclose(unrotate(rotate(x, 64), 64), x, atol=1e-6)
+    codes = torch.arange(32, dtype=torch.int64) % 8
+    assert torch.equal(unpack(pack(codes, 3), 32, 3), codes.to(torch.uint8))
+
+
+def test_tensors_elsewhere_are_refused_by_name() -> None:
+    k = torch.zeros(1, 2, 128)
+    with pytest.raises(TypeError, match="value is a tensor on meta; octave_quant works on the CPU"):
+        quantize(k, k.to("meta"), FMT)
