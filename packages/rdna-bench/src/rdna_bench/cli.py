@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +20,10 @@ from rdna_bench import options
 from rdna_bench.model_run import GenerateOptions, ModelRun
 from rdna_bench.plan_report import plan_tables
 from rdna_bench.plan_run import PlanRun
+from rdna_bench.quality_formats import DEFAULT_FORMATS
+from rdna_bench.quality_plot import check_plot_path, quality_plot
+from rdna_bench.quality_report import quality_tables
+from rdna_bench.quality_run import QualityOptions, QualityRun
 from rdna_bench.report import builds_table, decode_table, generate_table
 from rdna_bench.synthetic import DecodeRun, DecodeShape
 
@@ -32,6 +37,7 @@ app = typer.Typer(
 )
 
 _errors = Console(stderr=True)
+_FORMATS = ",".join(DEFAULT_FORMATS)
 
 
 def main() -> None:
@@ -160,6 +166,43 @@ def plan(
     _show(run, plan_tables(run), as_json)
 
 
+@app.command(
+    epilog="Example: [bold]rdna-bench quality --tokens 2048 --formats fp16,octave_k3v4,octave_k3v4+centred[/bold]"
+)
+def quality(
+    tokens: Annotated[int, typer.Option(callback=options.at_least(2), help="Tokens of the text to predict.")] = 8192,
+    skip: Annotated[int, typer.Option(callback=options.at_least(0), help="Tokens of the text before those.")] = 0,
+    formats: options.Formats = _FORMATS,
+    text: options.Text = None,
+    seed: Annotated[int, typer.Option(callback=options.at_least(0), help="Draws the bootstrap's blocks.")] = 0,
+    model: options.Model = None,
+    plot: Annotated[Path | None, typer.Option(help="Write an SVG drawing of the result there.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Measure what a quantized KV cache does to SmolLM2-135M's predictions of a text, format by format.
+
+    Every layer's attention reads K and V as the format gives them back; the reference is float32, unquantized.
+    """
+    with _bad_input(), _errors.status("reading the model"):
+        if plot is not None:
+            check_plot_path(plot)
+        run = QualityRun(
+            QualityOptions(
+                tokens=tokens,
+                skip=skip,
+                formats=tuple(name.strip() for name in formats.split(",")),
+                seed=seed,
+                text=text,
+                model_path=model,
+            )
+        )
+    with _progress() as progress:
+        run.run(progress)
+    if plot is not None:
+        plot.write_text(quality_plot(f"{run.file.name}: KV-cache formats", run.results), encoding="utf-8")
+    _show(run, quality_tables(run), as_json)
+
+
 @contextmanager
 def _bad_input() -> Iterator[None]:
     """Turn what the checks before a run refuse into a usage error, exit code 2."""
@@ -203,7 +246,7 @@ def _progress() -> Iterator[_StageProgress]:
         yield _StageProgress(bar)
 
 
-def _show(run: ModelRun | DecodeRun | PlanRun, table: RenderableType, as_json: bool) -> None:
+def _show(run: ModelRun | DecodeRun | PlanRun | QualityRun, table: RenderableType, as_json: bool) -> None:
     if as_json:
         _print_json(run.to_dict())
     else:

@@ -10,6 +10,8 @@ import typer
 from rdna_emulator import CHECKS
 from rdna_registry import as_dtype, as_target
 
+from rdna_bench.octave_variants import CHANGES
+
 
 def _target(value: str | None) -> str | None:
     if value is None:
@@ -86,6 +88,14 @@ LengthsSeed = Annotated[int, typer.Option(callback=at_least(0), help="Draws the 
 Window = Annotated[int, typer.Option(callback=at_least(0), help="Keys that a token sees; 0 is all.")]
 Repeats = Annotated[int, typer.Option(callback=at_least(3), help="Rounds that medians and quartiles are over.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Formats = Annotated[
+    str,
+    typer.Option(
+        help="KV-cache formats joined by commas. An octave format may be followed by + and changes to try on it: "
+        f"{', '.join(CHANGES)}."
+    ),
+]
+Text = Annotated[Path | None, typer.Option(help="A UTF-8 file to predict; public-domain English prose by default.")]
 Model = Annotated[
     Path | None, typer.Option(callback=_model, help="A GGUF file of the llama architecture; SmolLM2-135M by default.")
 ]

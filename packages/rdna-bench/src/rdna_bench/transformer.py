@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +29,13 @@ class Attention(Protocol):
         seq_lens: NDArray[np.int32],
         max_query_len: int,
     ) -> NDArray[Any]: ...
+
+
+#: ``attend(layer, q, k, v) -> heads``: causal attention of a whole sequence, each ``[tokens, heads, head_size]``.
+WholeAttention = Callable[[int, Float32, Float32, Float32], Float32]
+
+# Rows of a whole sequence that pass through a matrix at a time, so that what they become stays in a core's cache.
+_ROWS = 256
 
 
 class Transformer:
@@ -84,6 +92,46 @@ class Transformer:
         """Scores of every token of the vocabulary, ``[..., vocab]`` from ``[..., hidden]``."""
         with self._blas.limit(limits=1):
             return hidden @ self._weights.unembedding.T
+
+    @contextmanager
+    def one_blas_thread(self) -> Iterator[None]:
+        """Keep BLAS to one thread in the whole process, for callers that work in threads of their own."""
+        with self._blas.limit(limits=1):
+            yield
+
+    @property
+    def unembedding(self) -> Float32:
+        """``[vocab, hidden]``: logits are a hidden state times its transpose."""
+        return self._weights.unembedding
+
+    def output_weights(self, layer: int) -> Float32:
+        """``[hidden, num_q_heads, head_size]``: what layer ``layer`` makes of its heads' outputs."""
+        config = self.config
+        return self._weights.layers[layer].attention_output.reshape(-1, config.num_q_heads, config.head_size)
+
+    def whole(self, tokens: Sequence[int], attend: WholeAttention) -> Float32:
+        """Last hidden states ``[tokens, hidden]`` of one sequence, computed layer by layer over all of its tokens.
+
+        Unlike ``forward`` it leaves BLAS's threads as they are: several sequences may be computed in threads.
+
+        Raises:
+            ValueError: the sequence is longer than the model's context.
+        """
+        if len(tokens) > self.config.context_length:
+            raise ValueError(f"{len(tokens)} tokens do not fit the model's context of {self.config.context_length}")
+        rotation = self._rotation(np.arange(len(tokens)))
+        x = self._weights.embedding[np.asarray(tokens)]
+        # Caches elsewhere hold K in the order of the published weights: the pairs' first elements, then the second.
+        halves = np.r_[0 : self.config.head_size : 2, 1 : self.config.head_size : 2]
+        blocks = [slice(first, first + _ROWS) for first in range(0, len(tokens), _ROWS)]
+        for index, layer in enumerate(self._weights.layers):
+            projected = [self._project(layer, x[rows], rotation[rows]) for rows in blocks]
+            q, k, v = (np.concatenate(parts) for parts in zip(*projected, strict=True))
+            heads = attend(index, q[..., halves], k[..., halves], v).reshape(len(tokens), -1)
+            for rows in blocks:
+                x[rows] += heads[rows] @ layer.attention_output.T
+                x[rows] += self._mlp(layer, x[rows])
+        return self._norm(x, self._weights.output_norm)
 
     def _project(self, layer: LayerWeights, x: Float32, rotation: NDArray[np.complex64]) -> tuple[Float32, ...]:
         heads = self._norm(x, layer.attention_norm) @ layer.qkv.T
