@@ -195,3 +195,21 @@ def test_a_bad_batch() -> None:
         prefill_batch_variant_for(**CALL, query_start_loc=[4, 0], seq_lens=[300])
     with pytest.raises(TypeError, match=r"^seq_lens has dtype float64"):
         prefill_batch_variant_for(**CALL, query_start_loc=[0, 4], seq_lens=[300.0])
+
+
+@pytest.mark.usefixtures("cells")
+def test_a_batch_that_changes_in_place() -> None:
+    starts, lengths = np.array([0, 800], np.int32), np.array([2600], np.int32)
+    batch: dict[str, Any] = {"query_start_loc": starts, "seq_lens": lengths}
+    first = prefill_batch_variant_for(**CALL, **batch)
+    assert prefill_batch_variant_for(**CALL, **batch) == first
+    starts[1], lengths[0] = 140, 140
+    changed = prefill_batch_variant_for(**CALL, **batch)
+    assert changed[1] == CELLS[0][3] != first[1]
+    starts[1], lengths[0] = 800, 2600
+    assert prefill_batch_variant_for(**CALL, **batch) == first
+    for same_bytes in (lengths.view(np.float32), lengths.reshape(1, 1)):
+        with pytest.raises((TypeError, ArgumentError), match=r"^seq_lens"):
+            prefill_batch_variant_for(**CALL, query_start_loc=starts, seq_lens=same_bytes)
+    with pytest.raises(ArgumentError, match=r"^dtype"):
+        prefill_batch_variant_for(**{**CALL, "dtype": ["fp16"]}, **batch)

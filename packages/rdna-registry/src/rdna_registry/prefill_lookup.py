@@ -16,6 +16,10 @@ from rdna_registry.prefill_variant import PREFILL_MIN_M, PrefillVariant
 from rdna_registry.remember import remembered
 
 _Entries = tuple[tuple[PrefillVariant, ...], tuple[int, ...]]
+_Answer = tuple[PrefillVariant | None, int]
+
+_MOST_ANSWERS = 64
+_answers: dict[tuple[object, ...], tuple[tuple[object, ...], _Answer]] = {}  # the last of each shape, with its batch
 
 
 @remembered
@@ -122,13 +126,44 @@ def prefill_batch_variant_for(
     dtype: object,
     query_start_loc: ArrayLike,
     seq_lens: ArrayLike,
-) -> tuple[PrefillVariant | None, int]:
+) -> _Answer:
     """The tuned entry and the head group for a batch.
 
     They are those of its cell (see `prefill_batch_cell`); where the shape has no cells, the entry is that for all query
     tokens of the batch together, and at least `PREFILL_MIN_M`, and the head group 0. (None, 0) where the tables have no
-    row of the shape, or the layout is NHD.
+    row of the shape, or the layout is NHD. The answer to a shape's last batch is kept for as long as the arrays
+    hold the same.
     """
+    key = num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype
+    content = None
+    if type(query_start_loc) is np.ndarray and type(seq_lens) is np.ndarray and query_start_loc.ndim == seq_lens.ndim:
+        content = query_start_loc.tobytes(), seq_lens.tobytes(), query_start_loc.dtype, seq_lens.dtype, seq_lens.ndim
+        try:
+            found = _answers.get(key)
+        except TypeError:  # a dtype that cannot be a key
+            content = None
+        else:
+            if found is not None and found[0] == content:
+                return found[1]
+    answer = _answer(*key, query_start_loc, seq_lens)
+    if content is not None:
+        if len(_answers) >= _MOST_ANSWERS:
+            _answers.clear()
+        _answers[key] = content, answer
+    return answer
+
+
+def _answer(
+    num_q_heads: int,
+    num_kv_heads: int,
+    head_size: int,
+    page_size: int,
+    layout: int,
+    window: int,
+    dtype: object,
+    query_start_loc: ArrayLike,
+    seq_lens: ArrayLike,
+) -> _Answer:
     starts, lengths = as_lengths("query_start_loc", query_start_loc), as_lengths("seq_lens", seq_lens)
     entries, _ = _entries(num_q_heads, num_kv_heads, head_size, page_size, layout, window, dtype)
     shape = _as_shape(num_q_heads, num_kv_heads, head_size, page_size, window)
