@@ -7,7 +7,7 @@ from octave_quant.quantization import check_format
 
 
 def tokens_that_fit(
-    bytes: int,  # noqa: A002: what everybody calls it
+    bytes: int,  # noqa: A002 (what everybody calls it)
     fmt: OctaveFormat,
     num_kv_heads: int,
     num_layers: int,

@@ -53,8 +53,8 @@ def rope_dim_from_config(config: Any, head_size: int, *, layer_type: str | None 
     layer_type: which of the layer types is meant (``"full_attention"``), where ``rope_parameters`` tells them apart.
 
     ValueError where two keys contradict each other (both are named), where layer types differ and none is asked for,
-    for sizes that no head has, and for latent attention (MLA), whose cache holds no heads. TypeError for values that are
-    no numbers.
+    for sizes that no head has, and for latent attention (MLA), whose cache holds no heads. TypeError for values that
+    are no numbers.
     """
     if isinstance(head_size, bool) or not isinstance(head_size, int):
         raise TypeError(f"head_size is {head_size!r}; it must be an integer")
