@@ -37,7 +37,7 @@ def quality_tables(run: QualityRun) -> Group:
 
 def _formats_table(results: list[FormatResult]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("format", overflow="fold")
+    table.add_column("format", no_wrap=True)
     for heading in ("B/token", "tokens/GiB", "NLL", "perplexity", "KL", "top-1", "error", "slope"):
         table.add_column(heading, justify="right", no_wrap=heading != "NLL")
     for result in results:
@@ -57,7 +57,7 @@ def _formats_table(results: list[FormatResult]) -> Table:
 
 def _variants_table(compared: list[tuple[FormatResult, Comparison]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("variant", overflow="fold")
+    table.add_column("variant", no_wrap=True)
     table.add_column("of", no_wrap=True)
     table.add_column("its NLL loss", justify="right")
     table.add_column("its KL", justify="right")
