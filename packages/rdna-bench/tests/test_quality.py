@@ -179,6 +179,25 @@ def test_bad_input(tiny_path: Path, arguments: tuple[str, ...], message: str) ->
     assert message in result.stderr
 
 
+def test_a_plot_file_that_is_a_folder_is_refused(tiny_path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "plot.svg"
+    folder.mkdir()
+    result = invoke("--model", tiny_path, "--plot", folder)
+    assert result.exit_code == 2
+    assert "it cannot be written" in result.stderr
+
+
+def test_an_error_in_a_thread_ends_the_run(tiny_model: Transformer, tiny_path: Path) -> None:
+    run = QualityRun(QualityOptions(tokens=300, model_path=tiny_path, formats=("fp16", "bf16")))
+
+    def fail(layer: int, k: Any, v: Any) -> Any:
+        raise RuntimeError(f"layer {layer} cannot be stored")
+
+    object.__setattr__(run.formats[0], "store", fail)
+    with pytest.raises(RuntimeError, match="layer 0 cannot be stored"):
+        run.run(model=tiny_model)
+
+
 def test_the_packaged_text_is_long_enough(model_file: ModelFile) -> None:
     run = QualityRun(QualityOptions(), model_file)
     assert [len(sequence) for sequence in run.sequences] == [4096, 4096]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -23,12 +24,14 @@ def check_plot_path(path: Path) -> Path:
     """``path`` itself.
 
     Raises:
-        ValueError: it does not end in ``.svg``, or its folder does not exist.
+        ValueError: it does not end in ``.svg``, its folder does not exist, or it cannot be written.
     """
     if path.suffix.lower() != ".svg":
         raise ValueError(f"the plot file is {path}; plots are SVG: name a file that ends in .svg")
     if not path.parent.is_dir():
         raise ValueError(f"the plot file is {path}; there is no folder {path.parent}: make it first")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"the plot file is {path}; it cannot be written: name another")
     return path
 
 

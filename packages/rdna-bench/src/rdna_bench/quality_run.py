@@ -101,8 +101,12 @@ class QualityRun:
                 self._moments = collect(
                     self.model, self._calibration, lambda done, total: progress("calibration", done, total)
                 )
-            self._forward(threads, progress)
-            self._score(threads, progress)
+            try:
+                self._forward(threads, progress)
+                self._score(threads, progress)
+            except BaseException:  # an interrupted run waits for what runs, not for what has not begun
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
         self.seconds = time.perf_counter() - start
 
     def _forward(self, threads: ThreadPoolExecutor, progress: Progress) -> None:
