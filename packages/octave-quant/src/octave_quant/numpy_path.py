@@ -43,7 +43,7 @@ def decode(slots: NDArray[np.uint8], fmt: OctaveFormat, in_rotated_basis: bool, 
 
 def _chunks(tokens: int, heads: int, fmt: OctaveFormat) -> list[slice]:
     step = max(1, _CHUNK_BYTES // (4 * fmt.head_size * max(heads, 1)))
-    return [slice(first, first + step) for first in range(0, tokens, step)]
+    return [slice(first, first + step) for first in range(0, tokens if heads else 0, step)]
 
 
 def _slots(key: Float32, value: Float32, fmt: OctaveFormat) -> NDArray[np.uint8]:

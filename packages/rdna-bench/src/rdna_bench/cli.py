@@ -18,6 +18,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rdna_bench import options
 from rdna_bench.model_run import GenerateOptions, ModelRun
+from rdna_bench.octave_report import octave_tables
+from rdna_bench.octave_run import FORMATS, OctaveRun, OctaveShape
 from rdna_bench.plan_report import plan_tables
 from rdna_bench.plan_run import PlanRun
 from rdna_bench.quality_formats import DEFAULT_FORMATS
@@ -203,6 +205,28 @@ def quality(
     _show(run, quality_tables(run), as_json)
 
 
+@app.command(epilog="Example: [bold]rdna-bench octave --tokens 1024 --format octave_k3v3_compact[/bold]")
+def octave(
+    tokens: Annotated[int, typer.Option(callback=options.at_least(1), help="Tokens to quantize.")] = 4096,
+    heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Key and value heads.")] = 8,
+    head_size: Annotated[int, typer.Option(help="Elements of a head, a multiple of 64.")] = 256,
+    rope_dim: Annotated[int, typer.Option(help="Leading elements with rotary embedding, a multiple of 64.")] = 64,
+    cache_dtype: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = FORMATS[0],
+    repeats: options.Repeats = 5,
+    seed: Annotated[int, typer.Option(callback=options.at_least(0), help="Draws the vectors.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Time octave-quant's paths, in turns with a plain NumPy transcription of the format and one in torch.
+
+    torch takes part where it is installed. Exit 1 where the compiled core and the NumPy path differ in a byte.
+    """
+    with _bad_input(), _errors.status("comparing the paths"):
+        run = OctaveRun(OctaveShape(tokens, heads, head_size, rope_dim, cache_dtype), repeats=repeats, seed=seed)
+    with _progress() as progress:
+        run.run(progress)
+    _show(run, octave_tables(run), as_json)
+
+
 @contextmanager
 def _bad_input() -> Iterator[None]:
     """Turn what the checks before a run refuse into a usage error, exit code 2."""
@@ -246,7 +270,7 @@ def _progress() -> Iterator[_StageProgress]:
         yield _StageProgress(bar)
 
 
-def _show(run: ModelRun | DecodeRun | PlanRun | QualityRun, table: RenderableType, as_json: bool) -> None:
+def _show(run: ModelRun | DecodeRun | PlanRun | QualityRun | OctaveRun, table: RenderableType, as_json: bool) -> None:
     if as_json:
         _print_json(run.to_dict())
     else:
