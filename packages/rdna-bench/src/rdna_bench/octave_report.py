@@ -45,7 +45,7 @@ def _where(run: OctaveRun) -> Table:
 
 def _times(run: OctaveRun) -> Table:
     table = Table(title="times, and the plain NumPy transcription's over them", title_justify="left")
-    table.box, table.padding, table.show_edge, table.title_style = box.SIMPLE_HEAD, (0, 1), False, "bold"
+    table.box, table.padding, table.show_edge, table.title_style = box.SIMPLE_HEAD, (0, 0), False, "bold"
     table.add_column("implementation", no_wrap=True)
     for heading in ("quantize", "ratio", "memory", "dequantize", "ratio", "memory"):
         table.add_column(heading, justify="right", no_wrap=True)
