@@ -90,11 +90,11 @@ def test_integers_keep_the_ends_of_their_range() -> None:
         np.testing.assert_array_equal(make(name).store(0, zeros, zeros)[0], zeros)
 
 
-@pytest.mark.parametrize("name", CACHE_DTYPES)
-@pytest.mark.parametrize("head_size", [64, 192, 256])
+@pytest.mark.parametrize(
+    ("name", "head_size"),
+    [(name, size) for name in CACHE_DTYPES for size in (64, 192, 256) if size != 192 or "compact" not in name],
+)
 def test_the_variants_begin_from_what_octave_quant_stores(name: str, head_size: int) -> None:
-    if head_size == 192 and name.endswith("compact"):
-        pytest.skip("a compact format needs a power of two")
     fmt = OctaveFormat.from_cache_dtype(name, head_size, head_size)
     k, v = np.random.default_rng(1).standard_normal((2, 300, 2, head_size), np.float32)
     read_k, read_v = dequantize(quantize(k, v, fmt), fmt)
