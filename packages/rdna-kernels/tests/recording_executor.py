@@ -27,7 +27,7 @@ class RecordingExecutor(Executor):
 
     @property
     def properties(self) -> DeviceProperties:
-        return DeviceProperties(self.target, "recording", 1, 65536)
+        return DeviceProperties(self.target, "recording", 1, 65536, "none")
 
     def accepts(self, array: Any) -> bool:
         return isinstance(array, np.ndarray)

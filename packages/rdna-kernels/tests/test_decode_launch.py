@@ -136,7 +136,15 @@ def test_the_record_says_what_ran(executor: RecordingExecutor) -> None:
     workgroups = entry.max_segments * 2 * entry.row_groups * 2
     assert records == [
         LaunchRecord(
-            "decode", entry.build.name, "gfx1151", "recording", workgroups, {"wave_instructions": 0}, provenance(entry)
+            operation="decode",
+            build=entry.build.name,
+            target="gfx1151",
+            executor="recording",
+            workgroups=workgroups,
+            counts={"wave_instructions": 0},
+            provenance=provenance(entry),
+            device="recording",
+            runtime="none",
         )
     ]
     assert records[0].provenance.startswith(("tuned: ", "derived: "))

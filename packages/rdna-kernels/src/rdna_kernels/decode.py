@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import operator
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 from rdna_registry import KernelVariant
 
-from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
-from rdna_kernels.decode_call import DecodeCall, decode_call
-from rdna_kernels.decode_values import check_values
+from rdna_kernels.decode_call import decode_call
+from rdna_kernels.decode_prepared import ARRAYS, PreparedDecode
 from rdna_kernels.errors import ArgumentError, UnsupportedError
-from rdna_kernels.executors import Executor, executor_for, require_reachable
-from rdna_kernels.layout import ALIGNMENT, Placed, extent, require_no_overlap, spans_apart
-from rdna_kernels.packing import Packer
+from rdna_kernels.executors import Executor, executor_for, executor_of, require_reachable
 from rdna_kernels.record import LaunchRecord
-from rdna_kernels.scratch import Scratch
-from rdna_kernels.scratch_check import check_scratch
+from rdna_kernels.scratch_check import require_scratch
 
-_PACKER = Packer(DECODE_ARGUMENTS)
-_LOG2_E = math.log2(math.e)
 _LARGEST_SCALE = 1e6  # no score of fp16 inputs overflows fp32 below it
 _SMALLEST_SCALE = 2.0**-80  # fp16 scores times less change no weight in fp32, and the kernel divides by it
-_INT32_ARRAYS = frozenset({"block_table", "seq_lens"})
 
 
 def decode_attention(
@@ -76,74 +67,54 @@ def decode_attention(
         _refuse(capped, sinks=sinks, alibi_slopes=alibi_slopes, plan=plan, lse=lse)
     if report is not None:
         _require_report(report)
-    arrays = {"q": q, "kv_cache": kv_cache, "block_table": block_table, "seq_lens": seq_lens}
-    if out is not None:
-        arrays["out"] = out
     if executor is None:
-        executor = executor_for(arrays)
-    else:
-        _require_executor(executor)
-        require_reachable(executor, arrays)
-    layout, address = executor.layout, executor.address
-    call = decode_call(
-        layout(q),
-        layout(kv_cache),
-        layout(block_table),
-        layout(seq_lens),
-        None if out is None else layout(out),
-        _integer("max_query_len", max_query_len),
-        _integer("window", window),
-        _entry(variant),
-    )
-    scale = call.default_scale if scale is None else _scale(scale)
-    given, given_places = (None, []) if scratch is None else check_scratch(executor, scratch, call.need)
-    addresses = {name: address(array) for name, array in arrays.items()}
-    _check_places(executor, call, arrays, addresses, given_places)
-    lengths, table = executor.host_values(seq_lens), executor.host_values(block_table)
-    if lengths is not None and table is not None:
-        check_values(lengths, table, call.page_size, call.num_pages)
-    function = executor.build_function(call.build_name)
-
-    if out is None:
-        out = arrays["out"] = executor.empty(call.out_shape, q.dtype)
-        addresses["out"] = address(out)
-    if not call.workgroups:
-        return out
-    lent = executor.scratch.lend(call.need) if given is None else contextlib.nullcontext(given)
-    with lent as memory:
-        counts = _launch(executor, function, call, scale, arrays, addresses, memory)
-    if report is not None:
-        report.append(
-            LaunchRecord(
-                "decode", call.build_name, executor.target, executor.name, call.workgroups, counts, call.provenance
-            )
-        )
-    return out
+        executor = executor_of(q) or executor_for(_named(q, kv_cache, block_table, seq_lens, out))
+    elif not isinstance(executor, Executor):
+        _refuse_executor(executor)
+    if type(max_query_len) is not int:
+        max_query_len = _integer("max_query_len", max_query_len)
+    if type(window) is not int:
+        window = _integer("window", window)
+    if scale is not None:
+        scale = _scale(scale)
+    arrays = (q, kv_cache, block_table, seq_lens, out)
+    look = executor.look
+    try:
+        looks = [look(array) for array in arrays]
+        scratch_looks = None if scratch is None else tuple([look(array) for array in scratch])
+    except Exception:
+        require_reachable(executor, _named(*arrays))
+        if scratch is not None:
+            require_scratch(executor, scratch)
+        raise
+    # A prepared call holds its variant, so the number stays that variant's.
+    key = ("decode", *[signature for signature, _ in looks], max_query_len, window, scale, id(variant))
+    prepared = executor.prepared.get(key)
+    if prepared is None:
+        prepared = _prepare(executor, arrays, max_query_len, window, scale, variant)
+        executor.remember(key, prepared)
+    return prepared.run(arrays, [address for _, address in looks], scratch, scratch_looks, report)
 
 
-def _launch(
+def _prepare(
     executor: Executor,
-    function: Any,
-    call: DecodeCall,
-    scale: float,
-    arrays: dict[str, Any],
-    addresses: dict[str, int],
-    scratch: Scratch,
-) -> Any:
-    values: dict[str, int | float] = {
-        **call.constants,
-        **addresses,
-        **scratch.addresses,
-        "scale_log2": scale * _LOG2_E,
-    }
-    memory = [
-        *arrays.items(),
-        ("partials", scratch.partial_acc),
-        ("partials", scratch.partial_max),
-        ("partials", scratch.partial_sum),
-        ("counters", scratch.counters),
-    ]
-    return executor.launch(function, call.grid, call.block, _PACKER.pack(values), memory)
+    arrays: tuple[Any, ...],
+    max_query_len: int,
+    window: int,
+    scale: float | None,
+    variant: KernelVariant | None,
+) -> PreparedDecode:
+    named = _named(*arrays)
+    require_reachable(executor, named)
+    layouts = [None if array is None else executor.layout(array) for array in arrays]
+    call = decode_call(*layouts, max_query_len, window, _entry(variant))
+    if arrays[4] is not None and not executor.writable(arrays[4]):
+        raise ArgumentError("out is read-only; pass a writable array")
+    return PreparedDecode(executor, call, call.default_scale if scale is None else scale, layouts, variant)
+
+
+def _named(*arrays: Any) -> dict[str, Any]:
+    return {name: array for name, array in zip(ARRAYS, arrays, strict=True) if array is not None}
 
 
 def _is_capped(softcap: Any) -> bool:
@@ -166,11 +137,8 @@ def _entry(variant: Any) -> KernelVariant | None:
     return variant
 
 
-def _require_executor(executor: Any) -> None:
-    if not isinstance(executor, Executor):
-        raise ArgumentError(
-            f"executor is {executor!r}; it must be an Executor, such as rdna_kernels.EmulatedExecutor()"
-        )
+def _refuse_executor(executor: Any) -> NoReturn:
+    raise ArgumentError(f"executor is {executor!r}; it must be an Executor, such as rdna_kernels.EmulatedExecutor()")
 
 
 def _require_report(report: Any) -> None:
@@ -193,27 +161,3 @@ def _scale(scale: Any) -> float:
     if not abs(value) <= _LARGEST_SCALE:
         raise ArgumentError(f"scale is {value}; it must be a number of at most {_LARGEST_SCALE:g} in size")
     return value if abs(value) >= _SMALLEST_SCALE else 0.0
-
-
-def _check_places(
-    executor: Executor, call: DecodeCall, arrays: dict[str, Any], addresses: dict[str, int], scratch: list[Placed]
-) -> None:
-    for name, address in addresses.items():
-        alignment = 4 if name in _INT32_ARRAYS else ALIGNMENT
-        if address % alignment:
-            raise ArgumentError(
-                f"{name} begins at address {address:#x}, not a multiple of {alignment} bytes: pass an aligned copy"
-            )
-    if "out" in arrays:
-        if not executor.writable(arrays["out"]):
-            raise ArgumentError("out is read-only; pass a writable array")
-    elif not scratch:
-        return
-    spans = [(address, address + call.extents[name]) for name, address in addresses.items()]
-    spans += [(place.address, place.address + extent(place.layout, place.itemsize)) for place in scratch]
-    if not spans_apart(spans):
-        placed = [
-            Placed(name, addresses[name], executor.layout(array), 4 if name in _INT32_ARRAYS else 2)
-            for name, array in arrays.items()
-        ]
-        require_no_overlap([*placed[4:], *scratch], placed[:4])

@@ -13,7 +13,8 @@ class LaunchRecord:
 
     `build` is the build's name (also its object file and manifest entry), `executor` the executor's name, `workgroups`
     the size of the grid, `counts` what the executor counted (the emulator's counts; empty on hardware), `provenance`
-    where the launch's configuration comes from: tuned or derived, and from what.
+    where the launch's configuration comes from: tuned or derived, and from what. `device` is the device's name and
+    `runtime` what ran it, with its version.
     """
 
     operation: str
@@ -23,3 +24,5 @@ class LaunchRecord:
     workgroups: int
     counts: Mapping[str, Any]
     provenance: str
+    device: str = ""
+    runtime: str = ""

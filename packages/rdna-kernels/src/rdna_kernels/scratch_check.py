@@ -15,21 +15,14 @@ _FIELDS = ("partial_acc", "partial_max", "partial_sum", "counters")
 _NAMES = tuple(f"scratch {field}" for field in _FIELDS)
 
 
-def check_scratch(executor: Executor, scratch: Sequence[Any], need: ScratchNeed) -> tuple[Scratch, list[Placed]]:
-    """The caller's scratch as a launch takes it, and where it lies; ArgumentError when it is not what is needed.
+def check_scratch(executor: Executor, scratch: Sequence[Any], need: ScratchNeed) -> list[Placed]:
+    """Where the caller's scratch lies; ArgumentError when it is not what is needed.
 
     `scratch` is (partial_acc fp32 [rows, head_size], partial_max fp32 [rows], partial_sum fp32 [rows], counters int32
-    [counters]), each dense and with at least the rows and counters of `need`; counters must be zero (checked where the
-    host can read them). Whether the arrays share memory is left to the caller.
+    [counters]), each dense and with at least the rows and counters of `need`. Whether the arrays share memory, and
+    whether the counters are zero, is left to the caller.
     """
-    if not isinstance(scratch, Sequence) or len(scratch) != len(_NAMES):
-        kind = type(scratch).__name__
-        given = f"has {len(scratch)} arrays" if isinstance(scratch, Sequence) else f"is of type {kind}"
-        raise ArgumentError(
-            f"scratch {given}; it must be (partial_acc, partial_max, partial_sum, counters), as "
-            "rdna_registry.make_scratch makes it"
-        )
-    require_reachable(executor, dict(zip(_NAMES, scratch, strict=True)))
+    require_scratch(executor, scratch)
     layouts = tuple(map(executor.layout, scratch))
     _check_layouts(layouts, need)
     placed = [
@@ -43,18 +36,38 @@ def check_scratch(executor: Executor, scratch: Sequence[Any], need: ScratchNeed)
             )
         if not executor.writable(array):
             raise ArgumentError(f"{place.name} is read-only; pass a writable array")
-    partial_acc, partial_max, partial_sum, counters = scratch
+    return placed
+
+
+def require_scratch(executor: Executor, scratch: Any) -> None:
+    """Refuse scratch that is no sequence of four arrays which the executor reaches."""
+    if not isinstance(scratch, Sequence) or len(scratch) != len(_NAMES):
+        kind = type(scratch).__name__
+        given = f"has {len(scratch)} arrays" if isinstance(scratch, Sequence) else f"is of type {kind}"
+        raise ArgumentError(
+            f"scratch {given}; it must be (partial_acc, partial_max, partial_sum, counters), as "
+            "rdna_registry.make_scratch makes it"
+        )
+    require_reachable(executor, dict(zip(_NAMES, scratch, strict=True)))
+
+
+def require_zero_counters(executor: Executor, counters: Any, need: ScratchNeed) -> None:
+    """Refuse counters that are not zero, where the host can read them."""
     values = executor.host_values(counters)
     if values is not None and any(values[: need.counters].tolist()):
         raise ArgumentError("scratch counters are not all zero; zero them once, and after a launch that failed")
-    cut = Scratch(
+
+
+def cut_scratch(scratch: Sequence[Any], need: ScratchNeed, placed: Sequence[Placed]) -> Scratch:
+    """The part of checked scratch that a launch takes."""
+    partial_acc, partial_max, partial_sum, counters = scratch
+    return Scratch(
         partial_acc[: need.rows],
         partial_max[: need.rows],
         partial_sum[: need.rows],
         counters[: need.counters],
         {field: place.address for field, place in zip(_FIELDS, placed, strict=True)},
     )
-    return cut, placed
 
 
 @lru_cache(maxsize=1024)

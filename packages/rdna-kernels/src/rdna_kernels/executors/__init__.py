@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from rdna_kernels.executors.choice import executor_for, require_reachable
+from rdna_kernels.executors.choice import executor_for, executor_of, require_reachable
 from rdna_kernels.executors.emulated import EmulatedExecutor
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
 
-__all__ = ["DeviceProperties", "EmulatedExecutor", "Executor", "Function", "executor_for", "require_reachable"]
+__all__ = [
+    "DeviceProperties",
+    "EmulatedExecutor",
+    "Executor",
+    "Function",
+    "executor_for",
+    "executor_of",
+    "require_reachable",
+]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rdna_kernels.arrays import HOST, kind_of
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.errors import ExecutorError
 from rdna_kernels.executors.emulated import EmulatedExecutor
@@ -29,6 +30,13 @@ def executor_for(arrays: Mapping[str, Any]) -> Executor:
         if not isinstance(array, np.ndarray):
             raise ExecutorError(_unreachable(arrays, "NumPy arrays", Catalogue.installed()))
     return default_emulated()
+
+
+def executor_of(array: Any) -> Executor | None:
+    """The executor of the place where an array lives, None where there is none for it."""
+    if type(array) is np.ndarray or kind_of(array).place(array) == HOST:
+        return default_emulated()
+    return None
 
 
 def require_reachable(executor: Executor, arrays: Mapping[str, Any]) -> None:

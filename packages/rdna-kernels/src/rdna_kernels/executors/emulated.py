@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from rdna_registry import DEFAULT_TARGET, as_target
 
+from rdna_kernels.arrays import HOST, Look, host_array, is_tensor, kind_of, look
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.errors import ArgumentError, ExecutorError
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
@@ -23,7 +25,8 @@ class EmulatedExecutor(Executor):
 
     `threads` is 1 to 1024 (None: all cores); `checks` are names of `rdna_emulator.CHECKS`, or "all", and a finding
     raises `rdna_emulator.CheckError`; `schedule` None runs workgroups in order, "random" interleaves them the same way
-    for the same `seed` (0 to 2**64 - 1). `catalogue` holds the code objects, by default those that are installed.
+    for the same `seed` (0 to 2**64 - 1). `measure=("model",)` adds the issue model's figures to a launch's counts, as
+    "model"; they are modelled, not measured. `catalogue` holds the code objects, by default those that are installed.
     ArgumentError for values that are not allowed, ExecutorError without rdna-emulator.
     """
 
@@ -37,6 +40,7 @@ class EmulatedExecutor(Executor):
         checks: str | Iterable[str] = (),
         schedule: str | None = None,
         seed: SupportsIndex = 0,
+        measure: Iterable[str] = (),
         catalogue: Catalogue | None = None,
     ) -> None:
         try:
@@ -56,6 +60,9 @@ class EmulatedExecutor(Executor):
             raise ArgumentError(f"schedule is {schedule!r}; it may be None or 'random'")
         self.schedule = schedule
         self.seed = _integer("seed", seed, 0, _LARGEST_SEED)
+        self.measure = tuple(measure)
+        if self.measure not in ((), ("model",)):
+            raise ArgumentError(f"measure is {measure!r}; it may be empty or ('model',)")
         if catalogue is not None and not isinstance(catalogue, Catalogue):
             raise ArgumentError(
                 f"catalogue is {catalogue!r}; it may be None (the installed code objects) or an rdna_kernels.Catalogue"
@@ -64,7 +71,11 @@ class EmulatedExecutor(Executor):
         self._refusal = rdna_emulator.CodeObjectError
         self._device = rdna_emulator.Device(listed.name, threads=number_of_threads)
         self._properties = DeviceProperties(
-            listed.name, f"emulated {listed.name}", listed.multiprocessors, listed.lds_bytes
+            listed.name,
+            f"emulated {listed.name}",
+            listed.multiprocessors,
+            listed.lds_bytes,
+            f"rdna-emulator {version('rdna-emulator')}",
         )
 
     @property
@@ -72,21 +83,25 @@ class EmulatedExecutor(Executor):
         return self._properties
 
     def accepts(self, array: Any) -> bool:
-        return isinstance(array, np.ndarray)
+        return kind_of(array).place(array) == HOST
+
+    def look(self, array: Any) -> Look:
+        return look(array)
 
     def layout(self, array: Any) -> Layout:
-        return (array.shape, array.strides, array.dtype)
+        return kind_of(array).layout(array)
 
     def address(self, array: Any) -> int:
-        address: int = array.__array_interface__["data"][0]
-        return address
+        return look(array)[1]
 
     def writable(self, array: Any) -> bool:
-        return bool(array.flags.writeable)
+        return kind_of(array).writable(array)
 
     def host_values(self, array: Any) -> np.ndarray[Any, Any] | None:
-        values: np.ndarray[Any, Any] = array
-        return values
+        return host_array(array)
+
+    def empty_beside(self, array: Any, shape: Sequence[int]) -> Any:
+        return array.new_empty(shape) if is_tensor(array) else _aligned(shape, array.dtype)
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Any:
         return _aligned(shape, dtype)
@@ -125,13 +140,14 @@ class EmulatedExecutor(Executor):
             grid,
             (block, 1, 1),
             [arguments],
-            memory=memory,
+            memory=[(name, host_array(array)) for name, array in memory],
             checks=self.checks,
             schedule=self.schedule,
             seed=self.seed,
+            measure=self.measure,
         )
         counts: Mapping[str, Any] = report.counts
-        return counts
+        return {**counts, "model": report.model} if self.measure else counts
 
 
 def _integer(what: str, value: SupportsIndex, low: int, high: int) -> int:

@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from rdna_kernels.arrays import Look
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.layout import Layout
 from rdna_kernels.scratch import ScratchPool
 
+_MOST_PREPARED = 4096
+
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """A device: its target ("gfx1151"), a name for people, its multiprocessors (WGPs) and LDS bytes a workgroup."""
+    """A device: its target ("gfx1151"), a name for people, its multiprocessors (WGPs) and LDS bytes a workgroup.
+
+    `runtime` names what runs code on it, with its version.
+    """
 
     target: str
     name: str
     multiprocessors: int
     lds_bytes: int
+    runtime: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,17 @@ class Executor(ABC):
     name: ClassVar[str]
     """How records and messages call this kind of executor."""
 
+    tracks_memory: ClassVar[bool] = True
+    """Whether `launch` reads its `memory`; where it does not, operators pass it empty."""
+
+    checks_values: bool = True
+    """Whether operators ask `host_values` and check what stands in lengths, tables and counters."""
+
     def __init__(self, target: str, catalogue: Catalogue) -> None:
         self.target = target
         self.catalogue = catalogue
         self.scratch = ScratchPool(self)
+        self.prepared: dict[Hashable, Any] = {}
         self._functions: dict[str, Function] = {}
         self._loading = threading.Lock()
 
@@ -63,6 +77,33 @@ class Executor(ABC):
                     module = self.load(self.catalogue.code(build_name, self.target))
                     function = self._functions[build_name] = self.function(module, build_name)
         return function
+
+    def remember(self, key: Hashable, prepared: Any) -> None:
+        """Keep a call that has passed its checks in `prepared`; all others go when there are too many."""
+        if len(self.prepared) >= _MOST_PREPARED:
+            self.prepared.clear()
+        self.prepared[key] = prepared
+
+    def look(self, array: Any) -> Look:
+        """An array's signature, equal for arrays of one layout, place and access, and its address; (None, 0) of None.
+
+        What cannot be read has a signature too, or raises: operators then ask `accepts`.
+        """
+        if array is None:
+            return None, 0
+        return (self.layout(array), self.writable(array)), self.address(array)
+
+    def empty_beside(self, array: Any, shape: Sequence[int]) -> Any:
+        """A new dense array of another one's library, dtype and place."""
+        return self.empty(shape, array.dtype)
+
+    def stream(self) -> Any:
+        """The stream that a launch goes to when none is named; None where there are no streams."""
+        return None
+
+    def may_allocate(self, stream: Any) -> bool:
+        """Whether memory may be allocated now; not while a graph is being captured on the stream."""
+        return True
 
     @property
     @abstractmethod

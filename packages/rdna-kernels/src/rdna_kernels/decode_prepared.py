@@ -1,0 +1,179 @@
+"""A decode call whose layouts and knobs have passed every check: only addresses and values are left to each call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rdna_registry import KernelVariant
+
+from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
+from rdna_kernels.decode_call import DecodeCall
+from rdna_kernels.decode_values import check_values
+from rdna_kernels.errors import ArgumentError
+from rdna_kernels.executors import Executor, Function
+from rdna_kernels.layout import ALIGNMENT, Layout, Placed, extent, require_no_overlap, spans_apart
+from rdna_kernels.packing import Packer
+from rdna_kernels.record import LaunchRecord
+from rdna_kernels.scratch import Scratch
+from rdna_kernels.scratch_check import check_scratch, cut_scratch, require_zero_counters
+
+ARRAYS = ("q", "kv_cache", "block_table", "seq_lens", "out")
+"""The arrays of a call, in the order of the kernel's pointers."""
+
+_OUT = ARRAYS.index("out")
+_SCRATCH = ("partial_acc", "partial_max", "partial_sum", "counters")
+_INT32_ARRAYS = frozenset({"block_table", "seq_lens"})
+_PACKER = Packer(DECODE_ARGUMENTS)
+_LOG2_E = math.log2(math.e)
+_MOST_PLACES = 256  # the layers of a model and the buffers that its allocator takes turns with, or about so
+
+
+class PreparedDecode:
+    """What is left of a call: checks of its addresses and values, new arrays where none were given, and the launch."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        call: DecodeCall,
+        scale: float,
+        layouts: Sequence[Layout | None],
+        variant: KernelVariant | None,
+    ) -> None:
+        self.executor = executor
+        self.call = call
+        self.variant = variant  # kept alive: who looks for this call knows it by number
+        self._layouts = layouts
+        self._template = _PACKER.template({**call.constants, "scale_log2": scale * _LOG2_E})
+        self._order = self._template.names
+        self._function: Function | None = None
+        self._checked: dict[Any, bytes | None] = {}
+
+    def run(
+        self,
+        arrays: tuple[Any, ...],
+        addresses: list[int],
+        scratch: Sequence[Any] | None,
+        scratch_looks: tuple[Any, ...] | None,
+        report: list[LaunchRecord] | None,
+    ) -> Any:
+        """Launch; returns `out`.
+
+        `arrays` are those of `ARRAYS` (out may be None) and `addresses` theirs; `scratch` and `scratch_looks` are the
+        caller's scratch and what the executor's `look` says of it.
+        """
+        executor, call = self.executor, self.call
+        key = (*addresses, scratch_looks)
+        try:
+            packed = self._checked[key]
+        except KeyError:
+            packed = self._check(key, addresses, scratch)
+        if executor.checks_values:
+            self._check_values(arrays, scratch)
+        function = self._function
+        if function is None:
+            function = self._function = executor.build_function(call.build_name)
+        if packed is not None and not executor.tracks_memory and call.workgroups:
+            counts = executor.launch(function, call.grid, call.block, packed, ())
+            out = arrays[_OUT]
+        else:
+            out, counts = self._run_with_memory(function, arrays, addresses, scratch)
+        if report is not None and call.workgroups:
+            report.append(self._record(counts))
+        return out
+
+    def _run_with_memory(
+        self, function: Function, arrays: tuple[Any, ...], addresses: list[int], scratch: Sequence[Any] | None
+    ) -> tuple[Any, Mapping[str, Any]]:
+        executor, call = self.executor, self.call
+        out = arrays[_OUT]
+        stream = executor.stream()
+        if (out is None or scratch is None) and not executor.may_allocate(stream):
+            raise ArgumentError(
+                "a graph is being captured, in which nothing may be allocated: pass out and scratch "
+                "(rdna_registry.make_scratch makes it), and keep them for as long as the graph"
+            )
+        if out is None:
+            out = executor.empty_beside(arrays[0], call.out_shape)
+            arrays = (*arrays[:_OUT], out, *arrays[_OUT + 1 :])
+            addresses[_OUT] = executor.address(out)
+        if not call.workgroups:
+            return out, {}
+        if scratch is not None:
+            memory = cut_scratch(scratch, call.need, check_scratch(executor, scratch, call.need))
+            return out, self._launch(function, arrays, addresses, memory, stream)
+        with executor.scratch.lend(call.need, stream) as memory:
+            return out, self._launch(function, arrays, addresses, memory, stream)
+
+    def _launch(
+        self, function: Function, arrays: tuple[Any, ...], addresses: list[int], scratch: Scratch, stream: Any
+    ) -> Mapping[str, Any]:
+        memory: list[tuple[str, Any]] = []
+        if self.executor.tracks_memory:
+            memory = [
+                *zip(ARRAYS, arrays, strict=True),
+                ("partials", scratch.partial_acc),
+                ("partials", scratch.partial_max),
+                ("partials", scratch.partial_sum),
+                ("counters", scratch.counters),
+            ]
+        values = {**dict(zip(ARRAYS, addresses, strict=True)), **scratch.addresses}
+        packed = self._template.pack([values[name] for name in self._order])
+        return self.executor.launch(function, self.call.grid, self.call.block, packed, memory, stream)
+
+    def _record(self, counts: Mapping[str, Any]) -> LaunchRecord:
+        executor, call, device = self.executor, self.call, self.executor.properties
+        return LaunchRecord(
+            "decode",
+            call.build_name,
+            executor.target,
+            executor.name,
+            call.workgroups,
+            counts,
+            call.provenance,
+            device.name,
+            device.runtime,
+        )
+
+    def _check(self, key: Any, addresses: list[int], scratch: Sequence[Any] | None) -> bytes | None:
+        """Check where the arrays lie, and remember it; the packed arguments where all arrays were given."""
+        places = [] if scratch is None else check_scratch(self.executor, scratch, self.call.need)
+        self._check_places(addresses, places)
+        packed = None
+        if scratch is not None and self._layouts[_OUT] is not None:
+            values = dict(zip(ARRAYS, addresses, strict=True))
+            values.update(zip(_SCRATCH, (place.address for place in places), strict=True))
+            packed = self._template.pack([values[name] for name in self._order])
+        if len(self._checked) >= _MOST_PLACES:
+            self._checked.clear()
+        self._checked[key] = packed
+        return packed
+
+    def _check_places(self, addresses: list[int], scratch: list[Placed]) -> None:
+        given = [
+            Placed(name, address, layout, 4 if name in _INT32_ARRAYS else 2)
+            for name, address, layout in zip(ARRAYS, addresses, self._layouts, strict=True)
+            if layout is not None
+        ]
+        for place in given:
+            alignment = 4 if place.name in _INT32_ARRAYS else ALIGNMENT
+            if place.address % alignment:
+                raise ArgumentError(
+                    f"{place.name} begins at address {place.address:#x}, not a multiple of {alignment} bytes: pass an "
+                    "aligned copy"
+                )
+        written = [*given[_OUT:], *scratch]
+        extents = self.call.extents
+        spans = [(place.address, place.address + extents[place.name]) for place in given]
+        spans += [(place.address, place.address + extent(place.layout, place.itemsize)) for place in scratch]
+        if written and not spans_apart(spans):
+            require_no_overlap(written, given[:_OUT])
+
+    def _check_values(self, arrays: tuple[Any, ...], scratch: Sequence[Any] | None) -> None:
+        executor, call = self.executor, self.call
+        if scratch is not None:
+            require_zero_counters(executor, scratch[-1], call.need)
+        lengths, table = (executor.host_values(arrays[ARRAYS.index(name)]) for name in ("seq_lens", "block_table"))
+        if lengths is not None and table is not None:
+            check_values(lengths, table, call.page_size, call.num_pages)
