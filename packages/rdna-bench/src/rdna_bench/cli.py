@@ -17,6 +17,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rdna_bench import options
+from rdna_bench.cells_report import cells_tables
+from rdna_bench.decode_cells import CellsRun
 from rdna_bench.model_run import GenerateOptions, ModelRun
 from rdna_bench.octave_report import octave_tables
 from rdna_bench.octave_run import FORMATS, OctaveRun, OctaveShape
@@ -112,10 +114,20 @@ def decode(
     target: options.Target = DEFAULT_TARGET,
     checks: options.Checks = "none",
     verify: options.Verify = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="Run the published shapes and compare; takes --dtype, --target, --seed.")
+    ] = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Run one decode call on random data and count what its machine code does."""
+    """Run one decode call on random data and count what its machine code does; or those that others published."""
+    if table:
+        with _bad_input():
+            cells = CellsRun(target=target, dtype=dtype, seed=seed)
+        with _findings(), _progress() as progress:
+            cells.run(progress)
+        _show(cells, cells_tables(cells), as_json)
+        return
     shape = DecodeShape(
         num_q_heads=num_q_heads,
         num_kv_heads=num_kv_heads,
@@ -270,7 +282,9 @@ def _progress() -> Iterator[_StageProgress]:
         yield _StageProgress(bar)
 
 
-def _show(run: ModelRun | DecodeRun | PlanRun | QualityRun | OctaveRun, table: RenderableType, as_json: bool) -> None:
+def _show(
+    run: ModelRun | DecodeRun | CellsRun | PlanRun | QualityRun | OctaveRun, table: RenderableType, as_json: bool
+) -> None:
     if as_json:
         _print_json(run.to_dict())
     else:
