@@ -10,7 +10,11 @@ namespace rdna {
 constexpr int kHeadSize = RDNA_HEAD_SIZE;
 constexpr int kRows = RDNA_ROWS;  // query rows of a workgroup, padded to 16
 constexpr int kWaves = RDNA_WAVES;
-constexpr int kHeadDimSplit = larger(RDNA_HEAD_DIM_SPLIT, 1);  // waves that share a key tile, by head dimensions
+
+// Waves that share a key tile, by head dimensions. Of itself, a wave has at most 128, for more leave it no registers, and
+// eight waves of a larger head have 64, for the merge would not fit in LDS.
+constexpr int kDefaultSplit = kHeadSize <= 128 ? 1 : kHeadSize / (kWaves < 8 ? 128 : 64);
+constexpr int kHeadDimSplit = RDNA_HEAD_DIM_SPLIT ? RDNA_HEAD_DIM_SPLIT : kDefaultSplit;
 constexpr int kThreads = kWaves * kWaveSize;
 constexpr int kTileKeys = 16;                         // keys that a wave takes at a time
 constexpr int kTileWaves = kWaves / kHeadDimSplit;    // tiles that a workgroup takes at a time
@@ -26,7 +30,7 @@ constexpr bool kValuesInLds = RDNA_V_IN_LDS != 0 || kManySums;
 constexpr bool kPrefetchValues = RDNA_PREFETCH != 0 && !kValuesInLds;
 
 // Query fragments that stay in registers, of a row tile's kDimBlocks; the others are read from LDS for each tile.
-constexpr int kQueryBlocks = kManySums ? 0 : smaller(kDimBlocks, 7 / kRowTiles);
+constexpr int kQueryBlocks = kManySums ? 0 : smaller(kDimBlocks, (kHeadDimSplit > 1 ? 6 : 7) / kRowTiles);
 
 // Fragments that are read from LDS before the first is needed: enough for its latency, few enough for the registers.
 constexpr int kFragmentsAhead = kRowTiles * kDimBlocks < 8 ? 2 : 1;
@@ -50,8 +54,8 @@ constexpr int kSharesAt = kTileWaves * 16 * kMergePitch;
 constexpr int kFlagAt = kSharesAt + kTileWaves * kRows * (int)sizeof(float) * 2;
 constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
 
-static_assert(kHeadSize == 64 || kHeadSize == 128, "this form of the kernel serves head sizes 64 and 128");
-static_assert(kRows % 16 == 0 && kWaves % kHeadDimSplit == 0 && (kHeadDimSplit == 1 || kHeadDimSplit == 2));
+static_assert(kWaveDims == 64 || kWaveDims == 128, "a wave has 64 or 128 dimensions of a head");
+static_assert(kRows % 16 == 0 && kWaves % kHeadDimSplit == 0 && (kHeadDimSplit & (kHeadDimSplit - 1)) == 0);
 static_assert(kMergePasses == 1 || kHeadDimSplit == 1);
 static_assert(RDNA_DOT_PRODUCT == 0, "the dot-product form is another kernel");
 static_assert(kLdsBytes <= 64 * 1024, "a workgroup has 64 KiB of LDS");

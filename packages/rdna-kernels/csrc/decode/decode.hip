@@ -10,13 +10,15 @@
 
 namespace rdna {
 
-// The waves that share a tile have each made scores of their dimensions: the sum is the score.
-// Two buffers in turn: one barrier a tile is enough.
+// The waves that share a tile have each made scores of their dimensions: the sum is the score, added up by pairs of
+// waves, pairs of pairs and so on, which gives the same bits in each. Two buffers in turn: one barrier a tile is enough.
 class ScoreExchange {
  public:
   RDNA_INLINE ScoreExchange(Lds buffers, int wave) {
-    mine_ = buffers + wave * kScoreBytes + lane() * 16;
-    other_ = buffers + (wave ^ 1) * kScoreBytes + lane() * 16;
+    uint32_t number = wave;
+    opaque(number);  // sums with constants then are one address and an immediate, not one address for each other wave
+    mine_ = buffers + number * kScoreBytes + lane() * 16;
+    wave_ = wave;
   }
 
   RDNA_INLINE void add(Accumulator (&scores)[kRowTiles]) {
@@ -26,18 +28,34 @@ class ScoreExchange {
       lds_store(mine_ + tile * 1024 + 512, scores[tile].hi);
     }
     lds_barrier();
-#pragma unroll
-    for (int tile = 0; tile < kRowTiles; ++tile) {
-      scores[tile].lo += lds_load<float4>(other_ + tile * 1024);
-      scores[tile].hi += lds_load<float4>(other_ + tile * 1024 + 512);
-    }
+    add_pairs<1>(scores);
     mine_ += step_;
-    other_ += step_;
     step_ = -step_;
   }
 
  private:
-  Lds mine_, other_;
+  template <int kSpan>
+  RDNA_INLINE void add_pairs(Accumulator (&scores)[kRowTiles]) const {
+    if constexpr (kSpan < kHeadDimSplit) {
+#pragma unroll
+      for (int tile = 0; tile < kRowTiles; ++tile) scores[tile] += sum_of<kSpan, kSpan>(tile);
+      add_pairs<2 * kSpan>(scores);
+    }
+  }
+
+  // The scores of the kCount waves whose numbers differ from this one's by kFirst and by less than kCount.
+  template <int kFirst, int kCount>
+  RDNA_INLINE Accumulator sum_of(int tile) const {
+    if constexpr (kCount > 1) {
+      return sum_of<kFirst, kCount / 2>(tile) + sum_of<kFirst + kCount / 2, kCount / 2>(tile);
+    } else {
+      Lds other = mine_ + ((wave_ ^ kFirst) - wave_) * kScoreBytes + tile * 1024;
+      return joined(lds_load<float4>(other), lds_load<float4>(other + 512));
+    }
+  }
+
+  Lds mine_;
+  int wave_;
   int step_ = kWaves * kScoreBytes;
 };
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from rdna_kernels.catalogue import BuildRecord, Catalogue
 from rdna_kernels.decode import decode_attention
-from rdna_kernels.errors import ArgumentError, ExecutorError, KernelsError, MissingBuildError, UnsupportedError
-from rdna_kernels.executors import EmulatedExecutor, Executor
+from rdna_kernels.errors import (
+    ArgumentError,
+    ExecutorError,
+    KernelsError,
+    MissingBuildError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+from rdna_kernels.executors import EmulatedExecutor, Executor, HipExecutor
 from rdna_kernels.record import LaunchRecord
 
 __all__ = [
@@ -15,9 +22,11 @@ __all__ = [
     "EmulatedExecutor",
     "Executor",
     "ExecutorError",
+    "HipExecutor",
     "KernelsError",
     "LaunchRecord",
     "MissingBuildError",
+    "OutOfMemoryError",
     "UnsupportedError",
     "decode_attention",
 ]

@@ -93,7 +93,10 @@ class _InterfaceKind(ArrayKind):
         return (shape, dense_strides(shape, dtype.itemsize) if strides is None else tuple(strides), dtype)
 
     def place(self, array: Any) -> str:
-        return "memory of a GPU"
+        from rdna_kernels.executors.hip_library import hip_library
+
+        device = hip_library().device_of(array.__cuda_array_interface__["data"][0])
+        return "memory that the HIP runtime does not know" if device is None else f"hip:{device}"
 
     def writable(self, array: Any) -> bool:
         return not array.__cuda_array_interface__["data"][1]

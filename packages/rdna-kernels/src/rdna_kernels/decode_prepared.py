@@ -101,7 +101,7 @@ class PreparedDecode:
         if not call.workgroups:
             return out, {}
         if scratch is not None:
-            memory = cut_scratch(scratch, call.need, check_scratch(executor, scratch, call.need))
+            memory = cut_scratch(executor, scratch, call.need, check_scratch(executor, scratch, call.need))
             return out, self._launch(function, arrays, addresses, memory, stream)
         with executor.scratch.lend(call.need, stream) as memory:
             return out, self._launch(function, arrays, addresses, memory, stream)

@@ -21,3 +21,7 @@ class MissingBuildError(KernelsError, LookupError):
 
 class ExecutorError(KernelsError, RuntimeError):
     """No executor can run the call where its arrays live, or the executor refused a code object."""
+
+
+class OutOfMemoryError(ExecutorError, MemoryError):
+    """The device has no memory for scratch, an output or a code object."""

@@ -89,12 +89,12 @@ class _Blocks:
     def cut(self, need: ScratchNeed) -> Scratch:
         scratch = self._cuts.get(need)
         if scratch is None:
-            address = self._executor.address
+            address, cut = self._executor.address, self._executor.cut
             scratch = self._cuts[need] = Scratch(
-                self._acc[: need.rows * need.head_size].reshape(need.rows, need.head_size),
-                self._max[: need.rows],
-                self._sum[: need.rows],
-                self._counters[: need.counters],
+                cut(self._acc, (need.rows, need.head_size)),
+                cut(self._max, (need.rows,)),
+                cut(self._sum, (need.rows,)),
+                cut(self._counters, (need.counters,)),
                 {
                     "partial_acc": address(self._acc),
                     "partial_max": address(self._max),

@@ -58,14 +58,14 @@ def require_zero_counters(executor: Executor, counters: Any, need: ScratchNeed) 
         raise ArgumentError("scratch counters are not all zero; zero them once, and after a launch that failed")
 
 
-def cut_scratch(scratch: Sequence[Any], need: ScratchNeed, placed: Sequence[Placed]) -> Scratch:
+def cut_scratch(executor: Executor, scratch: Sequence[Any], need: ScratchNeed, placed: Sequence[Placed]) -> Scratch:
     """The part of checked scratch that a launch takes."""
     partial_acc, partial_max, partial_sum, counters = scratch
     return Scratch(
-        partial_acc[: need.rows],
-        partial_max[: need.rows],
-        partial_sum[: need.rows],
-        counters[: need.counters],
+        executor.cut(partial_acc, (need.rows, need.head_size)),
+        executor.cut(partial_max, (need.rows,)),
+        executor.cut(partial_sum, (need.rows,)),
+        executor.cut(counters, (need.counters,)),
         {field: place.address for field, place in zip(_FIELDS, placed, strict=True)},
     )
 

@@ -6,6 +6,7 @@ keeps the scratch memory, and launches. Everything that it does not share with t
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
@@ -96,6 +97,10 @@ class Executor(ABC):
     def empty_beside(self, array: Any, shape: Sequence[int]) -> Any:
         """A new dense array of another one's library, dtype and place."""
         return self.empty(shape, array.dtype)
+
+    def cut(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """The first elements of a dense array of scratch in a shape of no more elements."""
+        return array[: shape[0]] if array.shape[1:] == shape[1:] else array[: math.prod(shape)].reshape(shape)
 
     def stream(self) -> Any:
         """The stream that a launch goes to when none is named; None where there are no streams."""
