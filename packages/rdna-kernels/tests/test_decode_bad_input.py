@@ -143,7 +143,7 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
     ),
     "page of 24": (put(kv_cache=np.ones((7, 2, 24, 128), np.float16)), ArgumentError, "pages of 24 tokens"),
     "page of 0": (put(kv_cache=np.ones((7, 2, 0, 128), np.float16)), ArgumentError, "pages of 0 tokens"),
-    "nine tokens": (put(max_query_len=9), ArgumentError, "max_query_len is 9; decode serves 1 to 8"),
+    "128 tokens": (put(max_query_len=128), ArgumentError, "max_query_len is 128; decode serves 1 to 127"),
     "no tokens": (put(max_query_len=0), ArgumentError, "max_query_len is 0"),
     "half a token": (put(max_query_len=1.5), ArgumentError, r"max_query_len is 1\.5; it must be an integer"),
     "rows of q": (

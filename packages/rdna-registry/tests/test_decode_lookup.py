@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rdna_registry import (
     MAX_GQA,
+    MAX_QUERY_LEN,
     SERVED_HEAD_SIZES,
     ArgumentError,
     DType,
@@ -18,12 +20,14 @@ from rdna_registry import (
     Layout,
     builds,
     explain,
+    key_block,
     provenance,
     select,
     variant_for,
     variants,
 )
-from rdna_registry.decode_rule import MOST_SEGMENTS, derive
+from rdna_registry.decode_builds import builds_of
+from rdna_registry.decode_rule import LONGEST_TUNED, MOST_SEGMENTS, derive
 from rdna_registry.decode_tables import as_shape
 
 CALL: dict[str, Any] = {
@@ -41,7 +45,7 @@ calls = st.fixed_dictionaries(
     {
         "num_kv_heads": st.integers(1, 64),
         "head_size": st.sampled_from(SERVED_HEAD_SIZES),
-        "max_query_len": st.integers(1, 8),
+        "max_query_len": st.one_of(st.integers(1, 8), st.integers(9, MAX_QUERY_LEN)),
         "page_size": st.integers(1, 200).map(lambda pages: 16 * pages),
         "layout": st.just(1),
         "window": st.one_of(st.just(0), st.integers(1, 100_000)),
@@ -149,14 +153,18 @@ def test_a_dtype_that_cannot_be_a_key() -> None:
         variant_for(**{**CALL, "dtype": ["fp16"]})
 
 
+BUILT = ", ".join(map(str, SERVED_HEAD_SIZES)) + ", which are built"
 NOT_SERVED: list[tuple[dict[str, Any], str, str]] = [
     ({"layout": 0}, "layout", r"1 \(HND\)"),
-    ({"head_size": 256}, "head_size", "64, 128, which are built"),
-    ({"head_size": 80}, "head_size", "64, 128, which are built"),
-    ({"max_query_len": 9}, "max_query_len", "1 to 8"),
+    ({"head_size": 72}, "head_size", BUILT),
+    ({"head_size": 1024}, "head_size", BUILT),
+    ({"max_query_len": 128}, "max_query_len", "1 to 127"),
     ({"page_size": 17}, "page_size", "a multiple of 16"),
     ({"page_size": 8}, "page_size", "a multiple of 16"),
     ({"num_q_heads": 66}, "num_q_heads", "at most 32 for each kv head, here 64"),
+    ({"num_q_heads": 2**16, "num_kv_heads": 2**16}, "num_q_heads", "1 to 65535"),
+    ({"page_size": 2**31}, "page_size", "16 to 2147483647"),
+    ({"window": 2**31}, "window", "0 to 2147483647"),
 ]
 
 
@@ -167,6 +175,10 @@ def test_shapes_that_no_build_serves(change: dict[str, Any], argument: str, allo
     with pytest.raises(ArgumentError, match=f"^{argument} is {call[argument]}; allowed: {allowed}"):
         select(**call)
     assert explain(**call).startswith(f"No entry: {argument} is {call[argument]}; allowed: ")
+    near = re.search(rf"; the nearest build is (\S+), for (.*\b{argument} = \d+.*)\.$", explain(**call))
+    assert near is not None
+    served = {**call, **{name: int(value) for name, value in re.findall(r"(\w+) = (\d+)", near[2])}}
+    assert select(**served).build.name == near[1]
 
 
 def test_select_gives_the_tuned_entry() -> None:
@@ -191,7 +203,7 @@ def test_select_serves_every_shape(call: dict[str, Any], gqa: int) -> None:
 
 
 @pytest.mark.parametrize("head_size", SERVED_HEAD_SIZES)
-@pytest.mark.parametrize("max_query_len", range(1, 9))
+@pytest.mark.parametrize("max_query_len", [*range(1, 10), 64, 127])
 @pytest.mark.parametrize("gqa", [*range(1, 17), 32])
 def test_rows_fit_a_build(gqa: int, max_query_len: int, head_size: int) -> None:
     for num_kv_heads in (1, 2, 3, 4, 5, 8, 10, 16, 32):
@@ -262,8 +274,68 @@ def test_the_rule_keeps_to_the_builds_of_all_head_sizes(head_size: int) -> None:
                 assert not derived.variant.dot_product or derived.variant.row_groups == 1
 
 
-def test_the_rule_has_nothing_for_other_head_sizes() -> None:
-    assert derive(as_shape(8, 8, 80, 1, 16, 1, 0, "fp16", False)) is None
+def test_all_that_is_wrong_is_in_the_nearest_call() -> None:
+    reason = explain(**{**CALL, "layout": 0, "page_size": 40, "max_query_len": 500, "head_size": 66})
+    assert reason.endswith("for head_size = 64, max_query_len = 127, page_size = 48, layout = 1.")
+
+
+@pytest.mark.parametrize(("head_size", "tuned"), [(80, 64), (96, 128), (192, 256)])
+@pytest.mark.parametrize("max_query_len", [1, 3, 8, 9, 127])
+def test_head_sizes_without_rows_follow_their_neighbour(head_size: int, tuned: int, max_query_len: int) -> None:
+    for gqa, num_kv_heads in itertools.product((*range(1, 17), 32), (1, 4, 8)):
+        for dtype, window in itertools.product(("fp16", "bf16"), (0, 512)):
+            shape = as_shape(gqa * num_kv_heads, num_kv_heads, head_size, max_query_len, 48, 1, window, dtype, False)
+            derived = derive(shape)
+            assert derived is not None
+            assert derived.variant.build in builds_of(head_size)
+            assert derived.nearest.variant.head_size == tuned
+            assert not derived.variant.dot_product
+
+
+@given(
+    st.sampled_from((64, 80, 96, 128, 192, 256, 512)),
+    st.integers(1, MAX_GQA),
+    st.integers(1, 64),
+    st.integers(LONGEST_TUNED + 1, MAX_QUERY_LEN),
+    st.sampled_from((0, 16, 512)),
+)
+def test_long_queries_share_reads(head_size: int, gqa: int, num_kv_heads: int, max_query_len: int, window: int) -> None:
+    derived = derive(as_shape(gqa * num_kv_heads, num_kv_heads, head_size, max_query_len, 16, 1, window, "bf16", True))
+    assert derived is not None
+    entry, rows = derived.variant, gqa * max_query_len
+    assert entry.build in builds_of(head_size)
+    assert (entry.max_query_len, entry.dot_product) == (max_query_len, 0)
+    # All rows have a place, and no build of the head size would need fewer reads of K and V.
+    assert entry.row_groups * entry.rows_per_group >= rows
+    assert entry.row_groups == -(-rows // 32)
+    assert entry.rows_padded == (16 if rows <= 16 else 32)
+
+
+def test_long_queries_keep_the_shortest_segment_of_their_neighbour() -> None:
+    for head_size, heads in ((64, 14), (128, 32), (256, 8), (512, 8)):
+        long = derive(as_shape(heads, 2, head_size, 40, 16, 1, 0, "fp16", False))
+        assert long is not None
+        near = long.nearest.variant
+        assert near.max_query_len == LONGEST_TUNED
+        keys = long.variant.min_segment_blocks * key_block(long.variant)
+        assert 0 <= keys - near.min_segment_blocks * key_block(near) < key_block(long.variant)
+
+
+def test_large_groups_leave_the_dot_product() -> None:
+    assert variant_for(8, 1, 256, 1, 16, 1, 0, "fp16").dot_product  # type: ignore[union-attr]
+    for gqa, dot_product in ((7, 1), (9, 0), (16, 0), (32, 0)):
+        derived = derive(as_shape(gqa, 1, 256, 1, 16, 1, 0, "fp16", False))
+        assert derived is not None
+        assert derived.variant.dot_product == dot_product
+
+
+def test_the_rule_has_nothing_where_no_build_fits() -> None:
+    assert not builds_of(1000)
+    assert derive(as_shape(8, 8, 1000, 1, 16, 1, 0, "fp16", False)) is None
+
+
+def test_explain_tells_what_the_neighbour_was_tuned_for() -> None:
+    assert explain(**{**CALL, "max_query_len": 9}).endswith(" (of 8 query tokens, the nearest).")
 
 
 def test_provenance_of_other_knobs() -> None:

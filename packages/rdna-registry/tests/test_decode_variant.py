@@ -139,7 +139,7 @@ def test_copies_are_equal() -> None:
         ({"num_q_heads": 0}, "num_q_heads"),
         ({"num_kv_heads": 0}, "num_kv_heads"),
         ({"max_query_len": 0}, "max_query_len"),
-        ({"max_query_len": 9}, "max_query_len"),
+        ({"max_query_len": 128}, "max_query_len"),
         ({"page_size": 24}, "page_size"),
         ({"page_size": -16}, "page_size"),
         ({"layout": 2}, "layout"),

@@ -51,7 +51,7 @@ def test_a_quoted_cell_may_hold_commas() -> None:
         ("num_kv_heads", "0", "1 to 65535"),
         ("window", "-1", "a decimal integer"),
         ("page_size", "17", "a multiple of 16"),
-        ("max_query_len", "9", "1 to 8"),
+        ("max_query_len", "128", "1 to 127"),
         ("max_segments", "", "a decimal integer"),
         ("row_groups", "8", "fewer, so that each has some of the 7 rows"),
         ("min_segment_blocks", "1.5", "a decimal integer"),

@@ -1,4 +1,4 @@
-"""The decode operator: attention of 1 to 8 query tokens a sequence over a paged KV cache."""
+"""The decode operator: attention of 1 to 127 query tokens a sequence over a paged KV cache."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def decode_attention(
     block_table: int32 `[num_seqs, columns]`, the pages of each sequence in order; at least ceil(seq_len / page_size)
         columns, and what stands past that is never looked at.
     seq_lens: int32 `[num_seqs]`, tokens of each sequence, the new ones included; at most 2^30.
-    max_query_len: M, 1 to 8. Token t of a sequence of S tokens stands at position S - M + t and sees no key past it.
+    max_query_len: M, 1 to 127. Token t of a sequence of S tokens stands at position S - M + t and sees no key past it.
     scale: of the scores, by default 1 / sqrt(head_size). window: a token sees the last `window` keys, itself included;
         0 is no window.
     out: like q, by default new. scratch: `(partial_acc, partial_max, partial_sum, counters)` as
@@ -125,7 +125,7 @@ def _refuse(capped: bool, **features: Any) -> None:
     names = [name for name, value in features.items() if value is not None] + ["softcap"] * capped
     raise UnsupportedError(
         f"{', '.join(names)} given; decode_attention has no kernel for it yet: leave it at its default. Served are "
-        "scale, window, max_query_len 1 to 8, out, scratch and variant"
+        "scale, window, max_query_len 1 to 127, out, scratch and variant"
     )
 
 

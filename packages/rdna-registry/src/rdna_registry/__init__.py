@@ -2,9 +2,10 @@
 
 from rdna_registry.arguments import ArgumentError
 from rdna_registry.builds import Build
+from rdna_registry.decode_builds import SERVED_HEAD_SIZES
+from rdna_registry.decode_examples import example_entries
 from rdna_registry.decode_lookup import (
     MAX_GQA,
-    SERVED_HEAD_SIZES,
     builds,
     entries_of,
     explain,
@@ -72,6 +73,7 @@ __all__ = [
     "config_fields",
     "decode_plan_capacity",
     "entries_of",
+    "example_entries",
     "expected_kv_cache_strides",
     "explain",
     "key_block",

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rdna_registry.decode_lookup import SERVED_HEAD_SIZES, builds, entries_of, explain, provenance, select
+from rdna_registry.decode_builds import SERVED_HEAD_SIZES
+from rdna_registry.decode_lookup import builds, entries_of, explain, provenance, select
 from rdna_registry.decode_tables import variants
 from rdna_registry.decode_variant import KernelVariant, Layout
 from rdna_registry.dtypes import DType, as_dtype

@@ -5,19 +5,20 @@ from __future__ import annotations
 import functools
 from typing import NamedTuple
 
-from rdna_registry.arguments import ArgumentError
+from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError
 from rdna_registry.builds import Build
-from rdna_registry.decode_rule import derive
+from rdna_registry.decode_builds import SERVED_HEAD_SIZES, builds_of, nearest_head_size
+from rdna_registry.decode_rule import Derived, derive
 from rdna_registry.decode_tables import DecodeShape, as_shape, shape_of, tuned_entry, variants
 from rdna_registry.decode_variant import MAX_QUERY_LEN, KernelVariant, Layout
 from rdna_registry.remember import remembered
 from rdna_registry.targets import DEFAULT_TARGET, Target, as_target
 
-SERVED_HEAD_SIZES: tuple[int, ...] = (64, 128)
-"""Head sizes that kernels are built for."""
-
 MAX_GQA = 32
 """Most query heads of a kv head that `select` serves."""
+
+PAGE_STEP = 16
+"""A page that `select` serves is a multiple of it."""
 
 
 class _Choice(NamedTuple):
@@ -61,9 +62,9 @@ def select(
 ) -> KernelVariant:
     """An entry for a shape: the tuned one, else one derived from its tuned neighbours as `decode_rule.derive` says.
 
-    The arguments are those of `variant_for`. ValueError, naming the argument, what was given and what is allowed, where
-    no build serves the shape: head sizes outside `SERVED_HEAD_SIZES`, more than `MAX_QUERY_LEN` query tokens, more than
-    `MAX_GQA` query heads to a kv head, pages that are no multiple of 16, layout NHD.
+    The arguments are those of `variant_for`. ValueError, naming the argument, what was given, what is allowed and the
+    nearest build, where none serves the shape: head sizes outside `SERVED_HEAD_SIZES`, more than `MAX_QUERY_LEN` query
+    tokens, more than `MAX_GQA` query heads to a kv head, pages that are no multiple of 16, layout NHD.
     """
     shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
     return _choose(shape).variant
@@ -109,36 +110,75 @@ def provenance(variant: KernelVariant) -> str:
 
 
 def _choose(shape: DecodeShape) -> _Choice:
-    _check_served(shape)
+    refused = _refusal(shape)
+    if refused is not None:
+        argument, given, allowed = refused
+        raise ArgumentError(argument, given, f"{allowed}; {_nearest(shape)}")
+    return _served(shape)
+
+
+def _served(shape: DecodeShape) -> _Choice:
     entry = tuned_entry(shape)
     if entry is not None:
         return _Choice(entry[0], f"tuned: {entry[1].origin}")
     derived = derive(shape)
     if derived is None:
-        heads = f"{shape.num_q_heads} query heads on {shape.num_kv_heads} kv heads"
-        raise ArgumentError("num_q_heads", shape.num_q_heads, f"a shape that a build of head size serves, not {heads}")
-    origin = " and ".join(row.origin for row in derived.neighbours)
-    return _Choice(derived.variant, f"derived: from {origin}")
+        raise RuntimeError(f"the rule has no entry for {shape}, which its builds should serve")
+    return _Choice(derived.variant, _origin(shape, derived))
 
 
-def _check_served(shape: DecodeShape) -> None:
+def _origin(shape: DecodeShape, derived: Derived) -> str:
+    tuned = derived.nearest.variant
+    differences = []
+    if tuned.head_size != shape.head_size:
+        differences.append(f"head size {tuned.head_size}")
+    if tuned.max_query_len != shape.max_query_len:
+        differences.append(f"{tuned.max_query_len} query tokens")
+    suffix = f" (of {' and '.join(differences)}, the nearest)" if differences else ""
+    return f"derived: from {' and '.join(row.origin for row in derived.neighbours)}{suffix}"
+
+
+def _refusal(shape: DecodeShape) -> tuple[str, int, str] | None:
+    """The first argument that no build serves, its value, and what is allowed."""
     if shape.layout != Layout.HND:
-        raise ArgumentError("layout", int(shape.layout), "1 (HND)")
+        return "layout", int(shape.layout), "1 (HND)"
     if shape.head_size not in SERVED_HEAD_SIZES:
-        raise ArgumentError("head_size", shape.head_size, ", ".join(map(str, SERVED_HEAD_SIZES)) + ", which are built")
+        return "head_size", shape.head_size, ", ".join(map(str, SERVED_HEAD_SIZES)) + ", which are built"
     if shape.max_query_len > MAX_QUERY_LEN:
-        raise ArgumentError("max_query_len", shape.max_query_len, f"1 to {MAX_QUERY_LEN}")
-    if shape.page_size % 16:
-        raise ArgumentError("page_size", shape.page_size, "a multiple of 16")
+        return "max_query_len", shape.max_query_len, f"1 to {MAX_QUERY_LEN}"
+    if shape.page_size % PAGE_STEP:
+        return "page_size", shape.page_size, f"a multiple of {PAGE_STEP}"
     if shape.gqa > MAX_GQA:
         most = MAX_GQA * shape.num_kv_heads
-        raise ArgumentError("num_q_heads", shape.num_q_heads, f"at most {MAX_GQA} for each kv head, here {most}")
+        return "num_q_heads", shape.num_q_heads, f"at most {MAX_GQA} for each kv head, here {most}"
+    limits = (("num_q_heads", 1, MAX_HEADS), ("num_kv_heads", 1, MAX_HEADS), ("page_size", PAGE_STEP, INT32_MAX))
+    for argument, least, most in (*limits, ("window", 0, INT32_MAX)):
+        if getattr(shape, argument) > most:
+            return argument, getattr(shape, argument), f"{least} to {most}"
+    return None
+
+
+def _nearest(shape: DecodeShape) -> str:
+    """The build that serves the shape with each argument at its nearest served value, and which arguments those are."""
+    gqa = min(shape.gqa, MAX_GQA)
+    num_kv_heads = min(shape.num_kv_heads, MAX_HEADS // gqa)
+    nearest = shape._replace(
+        num_q_heads=gqa * num_kv_heads,
+        num_kv_heads=num_kv_heads,
+        head_size=nearest_head_size(shape.head_size, SERVED_HEAD_SIZES),
+        max_query_len=min(shape.max_query_len, MAX_QUERY_LEN),
+        page_size=min(-(-shape.page_size // PAGE_STEP), INT32_MAX // PAGE_STEP) * PAGE_STEP,
+        layout=Layout.HND,
+        window=min(shape.window, INT32_MAX),
+    )
+    changes = (field for field in shape._fields if getattr(shape, field) != getattr(nearest, field))
+    values = ", ".join(f"{field} = {int(getattr(nearest, field))}" for field in changes)
+    return f"the nearest build is {_served(nearest).variant.build.name}, for {values}"
 
 
 @functools.cache
 def _builds(head_sizes: tuple[int, ...]) -> tuple[Build, ...]:
-    # The rule derives entries for builds of tuned rows only, so these are all that `select` can ask for.
-    found = {entry.build for entry in variants() if entry.head_size in head_sizes}
+    found = {build for head_size in head_sizes for build in builds_of(head_size)}
     return tuple(sorted(found, key=lambda build: tuple(build.configuration.values())))
 
 
@@ -149,5 +189,5 @@ def builds(target: str | Target = DEFAULT_TARGET, head_sizes: tuple[int, ...] = 
 
 
 def entries_of(build: Build) -> tuple[KernelVariant, ...]:
-    """The tuned entries that a build serves."""
+    """The tuned entries that a build serves; builds that only derived entries use have none."""
     return tuple(entry for entry in variants() if entry.build == build)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import NamedTuple
 
 from rdna_registry.builds import Build
+from rdna_registry.decode_builds import builds_of, tuned_head_size, wide_builds
 from rdna_registry.decode_tables import DecodeShape, TunedRow, tuned_rows
-from rdna_registry.decode_variant import ROW_TILE, KernelVariant
+from rdna_registry.decode_variant import ROW_TILE, KernelVariant, Layout
 
 MOST_SEGMENTS = 16
 """Most KV segments that the rule gives to a (kv head, row group)."""
+
+LONGEST_TUNED = 8
+"""Most query tokens of a tuned row."""
+
+
+class _Form(NamedTuple):
+    build: Build
+    row_groups: int
 
 
 class Derived(NamedTuple):
@@ -24,42 +32,60 @@ class Derived(NamedTuple):
 
 
 def derive(shape: DecodeShape) -> Derived | None:
-    """The entry that the rule makes for a shape, or None where no tuned build of this head size serves it.
+    """The entry that the rule makes for a shape, or None where no build of this head size serves it.
 
-    1. Neighbours are the tuned rows of the same head size and query length. Rows of the same kind of window (none, or
-       some) come first, then those at the smallest distance |log2 of the ratio of kv heads| + |log2 of the ratio of
-       group sizes| + |log2 of the ratio of windows| / 2, then those with the nearest page.
-    2. The nearest neighbour whose build (with fewer padded rows, if fewer do) is one that tuned rows need gives waves,
-       head_dim_split, prefetch, v_in_lds, dot_product and min_segment_blocks.
+    1. Neighbours are the tuned rows of the same head size and query length. A head size without tuned rows takes those
+       of the head size at the smallest ratio to it (`decode_builds.tuned_head_size`); a query longer than
+       `LONGEST_TUNED` takes those of that length. Rows of the same kind of window (none, or some) come first, then
+       those at the smallest distance |log2 of the ratio of kv heads| + |log2 of the ratio of group sizes| + |log2 of
+       the ratio of windows| / 2, then those with the nearest page.
+    2. The nearest neighbour whose build (for this head size, with fewer padded rows if fewer do) is in
+       `decode_builds.builds_of` gives waves, head_dim_split, prefetch, v_in_lds, dot_product and min_segment_blocks. A
+       dot-product row reads all keys for each q head: it gives them to group sizes up to its own only.
     3. A neighbour of the same heads gives row_groups and max_segments too; one of the same group size gives row_groups.
        Otherwise row_groups is the fewest that fit the build's rows.
-    4. max_segments makes segments * kv heads * row groups about what the two nearest head configurations have (their
+    4. A query longer than `LONGEST_TUNED` has the fewest row groups that any matrix build of the head size allows, the
+       neighbour's build or a wide one: the queries of a group share each read of K and V. Segments are then no shorter
+       in keys than the neighbour's.
+    5. max_segments makes segments * kv heads * row groups about what the two nearest head configurations have (their
        geometric mean), at least 1 and at most `MOST_SEGMENTS`.
-    5. With a window, max_segments is at most what the keys of a window can fill.
+    6. With a window, max_segments is at most what the keys of a window can fill.
     """
+    if not builds_of(shape.head_size):
+        return None
     ordered = _neighbours(shape)
     for nearest in ordered:
-        groups = _row_groups(shape, nearest.variant)
-        if groups is not None:
+        form = _form(shape, nearest.variant)
+        if form is not None:
             break
     else:
         return None
     near = nearest.variant
     neighbours = _two_configurations(nearest, ordered)
-    if _same_heads(shape, near):
+    if _same_heads(shape, near) and form.row_groups == near.row_groups:
         segments = near.max_segments
         neighbours = (nearest,)
     else:
         workgroups = math.prod(_workgroups(row.variant) for row in neighbours) ** (1 / len(neighbours))
-        segments = round(workgroups / (shape.num_kv_heads * groups))
-    segments = max(1, min(segments, MOST_SEGMENTS, _segments_of_window(shape, near)))
-    variant = dataclasses.replace(
-        near,
+        heads = shape.num_q_heads if form.build.dot_product else shape.num_kv_heads * form.row_groups
+        segments = round(workgroups / heads)
+    least = _least_blocks(near, form.build)
+    segments = max(1, min(segments, MOST_SEGMENTS, _segments_of_window(shape, form.build, least)))
+    variant = KernelVariant(
+        head_size=shape.head_size,
         num_q_heads=shape.num_q_heads,
         num_kv_heads=shape.num_kv_heads,
+        max_query_len=shape.max_query_len,
         page_size=shape.page_size,
+        layout=Layout.HND,
         max_segments=segments,
-        row_groups=groups,
+        row_groups=form.row_groups,
+        min_segment_blocks=least,
+        waves=form.build.waves,
+        head_dim_split=form.build.head_dim_split,
+        prefetch=form.build.prefetch,
+        v_in_lds=form.build.v_in_lds,
+        dot_product=form.build.dot_product,
         dtype=shape.dtype,
         window=shape.window,
         batched=shape.batched,
@@ -75,8 +101,9 @@ def _neighbours(shape: DecodeShape) -> list[TunedRow]:
             distance += _octaves(near.window, shape.window) / 2
         return bool(near.window) != bool(shape.window), round(distance, 9), abs(near.page_size - shape.page_size)
 
-    rows = (row for row in tuned_rows() if row.variant.head_size == shape.head_size)
-    return sorted((row for row in rows if row.variant.max_query_len == shape.max_query_len), key=order)
+    head_size, query_len = tuned_head_size(shape.head_size), min(shape.max_query_len, LONGEST_TUNED)
+    rows = (row for row in tuned_rows() if row.variant.head_size == head_size)
+    return sorted((row for row in rows if row.variant.max_query_len == query_len), key=order)
 
 
 def _octaves(one: int, other: int) -> float:
@@ -100,29 +127,51 @@ def _workgroups(variant: KernelVariant) -> int:
     return heads * variant.max_segments
 
 
-def _row_groups(shape: DecodeShape, near: KernelVariant) -> int | None:
+def _form(shape: DecodeShape, near: KernelVariant) -> _Form | None:
+    """The build and row groups that a neighbour gives to a shape, or None where there is no such build."""
     rows = shape.gqa * shape.max_query_len
+    like = dataclasses.replace(near.build, head_size=shape.head_size)
+    if shape.max_query_len > LONGEST_TUNED:
+        return None if near.dot_product else _fewest_groups(rows, (like, *wide_builds(shape.head_size)))
     if near.dot_product:
+        if shape.gqa > near.gqa:
+            return None
         groups = 1
     elif shape.gqa == near.gqa:
         groups = near.row_groups
     else:
         groups = -(-rows // near.rows_padded)
+    build = dataclasses.replace(like, rows_padded=_padded(rows, groups))
+    return _Form(build, groups) if build in builds_of(shape.head_size) else None
+
+
+def _fewest_groups(rows: int, kinds: tuple[Build, ...]) -> _Form | None:
+    most = max(build.rows_padded for build in kinds)
+    for groups in range(-(-rows // most), -(-rows // ROW_TILE) + 1):
+        for kind in kinds:
+            build = dataclasses.replace(kind, rows_padded=_padded(rows, groups))
+            if build in builds_of(build.head_size):
+                return _Form(build, groups)
+    return None
+
+
+def _padded(rows: int, groups: int) -> int:
     rows_per_group = -(-rows // groups)
-    padded = -(-rows_per_group // ROW_TILE) * ROW_TILE
-    build = dataclasses.replace(near.build, rows_padded=padded)
-    return groups if build in _tuned_builds() else None
+    return -(-rows_per_group // ROW_TILE) * ROW_TILE
 
 
-@functools.cache
-def _tuned_builds() -> frozenset[Build]:
-    return frozenset(row.variant.build for row in tuned_rows())
+def _block_keys(build: Build) -> int:
+    return ROW_TILE * build.waves // max(build.head_dim_split, 1)
 
 
-def _segments_of_window(shape: DecodeShape, near: KernelVariant) -> int:
+def _least_blocks(near: KernelVariant, build: Build) -> int:
+    return -(-near.min_segment_blocks * _block_keys(near.build) // _block_keys(build))
+
+
+def _segments_of_window(shape: DecodeShape, build: Build, least_blocks: int) -> int:
     if not shape.window:
         return MOST_SEGMENTS
-    block = 16 * near.waves // max(near.head_dim_split, 1)
+    block = _block_keys(build)
     # The tokens of a call see window + max_query_len - 1 keys in all, and these may begin at the last key of a block.
     blocks = -(-(shape.window + shape.max_query_len - 2) // block) + 1
-    return max(1, blocks // near.min_segment_blocks)
+    return max(1, blocks // least_blocks)

@@ -11,7 +11,7 @@ from rdna_registry.builds import Build
 from rdna_registry.dtypes import DType, as_dtype
 from rdna_registry.remember import remembered
 
-MAX_QUERY_LEN = 8
+MAX_QUERY_LEN = 127
 """Most query tokens of a sequence that a decode entry serves."""
 
 ROW_TILE = 16

@@ -1,0 +1,67 @@
+"""The decode builds of each head size, in one place: what `select` may ask for, and so what is compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections import Counter
+
+from rdna_registry.builds import Build
+from rdna_registry.decode_tables import tuned_rows
+from rdna_registry.dtypes import DType
+
+SERVED_HEAD_SIZES: tuple[int, ...] = (64, 128)
+"""Head sizes that kernels are built for."""
+
+# The share of a head size's matrix rows that must use a build for a head size without rows to have its like.
+_COMMON = 1 / 6
+
+# Builds of 32 query rows, for calls of more query tokens than any row was tuned for: accumulators of at most 64
+# registers a lane, so that nothing spills.
+_WIDE = (
+    Build(64, 32, 4, 0, 0, 1, 0, DType.fp16),
+    Build(80, 32, 4, 0, 0, 1, 0, DType.fp16),
+    Build(96, 32, 4, 2, 0, 1, 0, DType.fp16),
+    Build(128, 32, 4, 2, 0, 1, 0, DType.fp16),
+    Build(192, 32, 8, 4, 0, 0, 0, DType.fp16),
+    Build(256, 32, 8, 4, 0, 0, 0, DType.fp16),
+    Build(512, 32, 8, 8, 0, 0, 0, DType.fp16),
+)
+
+
+@functools.cache
+def tuned_head_size(head_size: int) -> int:
+    """The head size whose tuned rows serve ``head_size``: itself, or the one at the smallest ratio to it."""
+    return nearest_head_size(head_size, tuple({row.variant.head_size for row in tuned_rows()}))
+
+
+def nearest_head_size(head_size: int, among: tuple[int, ...]) -> int:
+    """The one at the smallest ratio to ``head_size``, the larger of two at the same."""
+    return min(among, key=lambda size: (abs(math.log2(size / head_size)), -size))
+
+
+@functools.cache
+def builds_of(head_size: int) -> frozenset[Build]:
+    """Every build of a head size, whether it is served or not, in both dtypes.
+
+    A head size with tuned rows has the builds of these rows. Any other has those that at least a sixth of the matrix
+    (not dot-product) rows of its `tuned_head_size` use, made for its own size. Both have their `wide_builds` too.
+    """
+    tuned = tuned_head_size(head_size)
+    used = Counter(row.variant.build for row in tuned_rows() if row.variant.head_size == tuned)
+    if tuned != head_size:
+        used = Counter({build: rows for build, rows in used.items() if not build.dot_product})
+        least = _COMMON * used.total()
+        used = Counter({build: rows for build, rows in used.items() if rows >= least and _splits(build, head_size)})
+    found = {dataclasses.replace(build, head_size=head_size) for build in used} | set(wide_builds(head_size))
+    return frozenset(dataclasses.replace(build, dtype=dtype) for build in found for dtype in DType)
+
+
+def wide_builds(head_size: int) -> tuple[Build, ...]:
+    """The fp16 builds of a head size for calls of more query tokens than any row was tuned for."""
+    return tuple(build for build in _WIDE if build.head_size == head_size)
+
+
+def _splits(build: Build, head_size: int) -> bool:
+    return head_size % (16 * max(build.head_dim_split, 1)) == 0
