@@ -25,6 +25,7 @@ ARRAYS = ("q", "kv_cache", "block_table", "seq_lens", "out")
 _OUT = ARRAYS.index("out")
 _SCRATCH = ("partial_acc", "partial_max", "partial_sum", "counters")
 _INT32_ARRAYS = frozenset({"block_table", "seq_lens"})
+_ALIGNMENTS = tuple(4 if name in _INT32_ARRAYS else ALIGNMENT for name in ARRAYS)
 _PACKER = Packer(DECODE_ARGUMENTS)
 _LOG2_E = math.log2(math.e)
 _MOST_PLACES = 256  # the layers of a model and the buffers that its allocator takes turns with, or about so
@@ -48,7 +49,11 @@ class PreparedDecode:
         self._template = _PACKER.template({**call.constants, "scale_log2": scale * _LOG2_E})
         self._order = self._template.names
         self._function: Function | None = None
+        self._sizes = [
+            0 if layout is None else call.extents[name] for name, layout in zip(ARRAYS, layouts, strict=True)
+        ]
         self._checked: dict[Any, bytes | None] = {}
+        self._scratch: dict[Any, list[Placed]] = {}
 
     def run(
         self,
@@ -138,37 +143,38 @@ class PreparedDecode:
 
     def _check(self, key: Any, addresses: list[int], scratch: Sequence[Any] | None) -> bytes | None:
         """Check where the arrays lie, and remember it; the packed arguments where all arrays were given."""
-        places = [] if scratch is None else check_scratch(self.executor, scratch, self.call.need)
+        places: list[Placed] = []
+        if scratch is not None:
+            found = self._scratch.get(key[-1])
+            places = check_scratch(self.executor, scratch, self.call.need) if found is None else found
+            _remember(self._scratch, key[-1], places)
         self._check_places(addresses, places)
         packed = None
         if scratch is not None and self._layouts[_OUT] is not None:
             values = dict(zip(ARRAYS, addresses, strict=True))
-            values.update(zip(_SCRATCH, (place.address for place in places), strict=True))
+            values.update(zip(_SCRATCH, [place.address for place in places], strict=True))
             packed = self._template.pack([values[name] for name in self._order])
-        if len(self._checked) >= _MOST_PLACES:
-            self._checked.clear()
-        self._checked[key] = packed
+        _remember(self._checked, key, packed)
         return packed
 
     def _check_places(self, addresses: list[int], scratch: list[Placed]) -> None:
+        aligned = all(address % alignment == 0 for address, alignment in zip(addresses, _ALIGNMENTS, strict=True))
+        spans = [(address, address + size) for address, size in zip(addresses, self._sizes, strict=True) if size]
+        spans += [(place.address, place.address + extent(place.layout, place.itemsize)) for place in scratch]
+        if aligned and (spans_apart(spans) or (self._layouts[_OUT] is None and not scratch)):
+            return
         given = [
             Placed(name, address, layout, 4 if name in _INT32_ARRAYS else 2)
             for name, address, layout in zip(ARRAYS, addresses, self._layouts, strict=True)
             if layout is not None
         ]
-        for place in given:
-            alignment = 4 if place.name in _INT32_ARRAYS else ALIGNMENT
+        for place, alignment in zip(given, _ALIGNMENTS, strict=False):
             if place.address % alignment:
                 raise ArgumentError(
                     f"{place.name} begins at address {place.address:#x}, not a multiple of {alignment} bytes: pass an "
                     "aligned copy"
                 )
-        written = [*given[_OUT:], *scratch]
-        extents = self.call.extents
-        spans = [(place.address, place.address + extents[place.name]) for place in given]
-        spans += [(place.address, place.address + extent(place.layout, place.itemsize)) for place in scratch]
-        if written and not spans_apart(spans):
-            require_no_overlap(written, given[:_OUT])
+        require_no_overlap([*given[_OUT:], *scratch], given[:_OUT])
 
     def _check_values(self, arrays: tuple[Any, ...], scratch: Sequence[Any] | None) -> None:
         executor, call = self.executor, self.call
@@ -177,3 +183,9 @@ class PreparedDecode:
         lengths, table = (executor.host_values(arrays[ARRAYS.index(name)]) for name in ("seq_lens", "block_table"))
         if lengths is not None and table is not None:
             check_values(lengths, table, call.page_size, call.num_pages)
+
+
+def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(cache) >= _MOST_PLACES:
+        cache.clear()
+    cache[key] = value
