@@ -15,6 +15,7 @@ from ._errors import (
     UnknownInstructionError,
     UnsupportedError,
 )
+from ._hip import hip_include, hip_library
 from ._options import CHECKS
 from ._report import Report
 
@@ -37,4 +38,6 @@ __all__ = [
     "UnknownInstructionError",
     "UnsupportedError",
     "disassemble",
+    "hip_include",
+    "hip_library",
 ]
