@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,7 +35,8 @@ class HipExecutor(Executor):
     """Runs kernels on HIP device number `device`. Untested on hardware.
 
     Takes torch tensors of a ROCm build, and arrays with `__cuda_array_interface__` or DLPack in the device's memory.
-    Launches go to torch's current stream where torch drives the device, else to stream 0, and are not waited for. With
+    Launches go to torch's current stream where torch drives the device, else to stream 0, or to that of `on_stream`,
+    and are not waited for. With
     out and scratch given a call neither allocates nor waits, so it can be captured in a graph. `debug` checks values
     before and waits after each launch. `catalogue` holds the code objects, by default those that are installed;
     `library` is the runtime, by default the one that `hip_library` finds.
@@ -62,6 +65,7 @@ class HipExecutor(Executor):
         self._place = f"hip:{device}"
         self._alone = self.library.device_count() == 1
         self._launch_kernel = self.library.launch_kernel
+        self._chosen = threading.local()
 
     @property
     def properties(self) -> DeviceProperties:
@@ -120,7 +124,18 @@ class HipExecutor(Executor):
         return array.view(shape) if isinstance(array, DeviceArray) else super().cut(array, shape)
 
     def stream(self) -> int:
-        return _current_stream(self.device)
+        chosen: int | None = getattr(self._chosen, "stream", None)
+        return _current_stream(self.device) if chosen is None else chosen
+
+    @contextmanager
+    def on_stream(self, stream: int) -> Iterator[None]:
+        """Launch on a stream (a hipStream_t as an integer) for as long as the context lasts, in this thread."""
+        before = getattr(self._chosen, "stream", None)
+        self._chosen.stream = stream
+        try:
+            yield
+        finally:
+            self._chosen.stream = before
 
     def may_allocate(self, stream: int) -> bool:
         with on_device(self.library, self.device):
@@ -167,7 +182,7 @@ class HipExecutor(Executor):
         if len(arguments) != size:
             raise ArgumentError(f"{function.name} takes {size} bytes of arguments, {len(arguments)} are given")
         if stream is None:
-            stream = _current_stream(self.device)
+            stream = self.stream()
         # The runtime copies the arguments before it returns.
         if self._alone or self.library.current_device() == self.device:
             code = self._launch_kernel(handle, *grid, block, 1, 1, 0, stream, _Pointers(arguments), None)
