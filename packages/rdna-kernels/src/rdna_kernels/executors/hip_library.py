@@ -58,6 +58,7 @@ class HipLibrary:
     def __init__(self, path: str) -> None:
         """Open the runtime at a path, or by a name that the system's loader knows; OSError when it cannot be."""
         self.path = path
+        self.version = 0  # until the runtime has told it
         self._library = library = ctypes.CDLL(path)
         missing = [name for name in _SIGNATURES if not hasattr(library, name)]
         if "hipRuntimeGetVersion" in missing:
@@ -81,6 +82,8 @@ class HipLibrary:
     @property
     def version_text(self) -> str:
         """The version as people write it: "7.0.51831"."""
+        if not self.version:
+            return "of unknown version"
         return f"{self.version // 10_000_000}.{self.version // 100_000 % 100}.{self.version % 100_000}"
 
     def call(self, function: str, *arguments: Any) -> None:
