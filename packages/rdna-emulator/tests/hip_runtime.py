@@ -97,6 +97,11 @@ class Hip:
         self.call(name, ctypes.byref(value), *args)
         return value.value
 
+    def number_of_stream(self, name: str, stream: int) -> int:
+        value = ctypes.c_int()
+        self.call(name, stream, ctypes.byref(value))
+        return value.value
+
     def function(self, name: str, target: str = "gfx1151") -> int:
         module = self.handle("hipModuleLoadData", code_object(target))
         return self.handle("hipModuleGetFunction", module, name.encode())

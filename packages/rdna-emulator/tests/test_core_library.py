@@ -13,11 +13,12 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 VARIANTS = ("v3", "v4") if platform.machine() == "x86_64" else ("native",)
 GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 OLDEST_GLIBC = (2, 28)  # of the manylinux tag
+LIBRARIES = (*(f"librdna_emulator_{variant}.so" for variant in VARIANTS), "libamdhip64_emulated.so")
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_core_needs_an_old_glibc_and_nothing_else(variant: str) -> None:
-    resource = files("rdna_emulator") / "_core" / f"librdna_emulator_{variant}.so"
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_library_needs_an_old_glibc_and_nothing_else(name: str) -> None:
+    resource = files("rdna_emulator") / "_core" / name
     with as_file(resource) as path, path.open("rb") as stream:
         elf = ELFFile(stream)
         dynamic = elf.get_section_by_name(".dynamic")
