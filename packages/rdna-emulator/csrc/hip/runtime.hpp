@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hip/code_object.hpp"
+#define RDNA_HIP_BUILD
 #include "hip/include/hip/hip_runtime_api.h"
 #include "hip/settings.hpp"
 
