@@ -41,7 +41,7 @@ def test_long_queries(executor: Executor, head_size: int, max_query_len: int, gq
         assert fault_of(problem, problem.exact(), executor) is None, lengths
 
 
-@pytest.mark.parametrize("head_size", (64, 128))
+@pytest.mark.parametrize("head_size", [64, 128])
 def test_queries_share_reads_of_keys_and_values(executor: Executor, head_size: int) -> None:
     problem = make_problem([512], head_size=head_size, gqa=2, num_kv_heads=1, max_query_len=64, page_size=64)
     entry = dataclasses.replace(entry_of(problem), max_segments=1)
