@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import nox
@@ -74,7 +72,7 @@ def typecheck(session: nox.Session) -> None:
             session.run("mypy", *(folder for folder in folders if any(Path(folder).glob("**/*.py"))))
         except CommandFailed:
             failed.append(package)
-    session.run("mypy", "noxfile.py", "conftest.py", "ci/count_tests.py")
+    session.run("mypy", "noxfile.py", "conftest.py", "ci")
     if failed:
         session.error(f"mypy has errors in {', '.join(failed)}")
 
@@ -131,26 +129,68 @@ def lowest(session: nox.Session) -> None:
     pytest(session, "lowest", "packages")
 
 
-@contextmanager
-def clean_environment(session: nox.Session) -> Iterator[Path]:
-    """An environment of its own; gives its python."""
+def tried_pythons(session: nox.Session) -> list[str]:
+    """The interpreters of the oldest and the newest Python of PYTHONS that this machine has."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = {}
+    for version in PYTHONS:
+        folders = [str(folder) for folder in pyenv.glob(f"versions/{version}.*/bin")]
+        path = os.pathsep.join([*folders, os.environ["PATH"]])
+        try:
+            command = ("uv", "python", "find", "--system", "--no-project", version)
+            output = session.run(*command, env={"PATH": path}, external=True, silent=True)
+        except CommandFailed:
+            continue
+        found[version] = str(output).strip().splitlines()[-1]
+    if PYTHONS[0] not in found:
+        session.warn(f"there is no Python {PYTHONS[0]} here: {', '.join(found)} stand in for the oldest and newest")
+    return list(dict.fromkeys([found[min(found, key=PYTHONS.index)], found[max(found, key=PYTHONS.index)]]))
+
+
+def try_alone(session: nox.Session, package: str, wheel: Path, interpreter: str) -> None:
+    """Installs a wheel beside nothing but what it requires, and runs its smoke test with no compiler in reach."""
+    uv = shutil.which("uv") or "uv"
     with tempfile.TemporaryDirectory() as folder:
-        session.run("uv", "venv", "--quiet", folder, external=True)
-        yield Path(folder) / "bin" / "python"
+        environment, constraints = Path(folder) / "environment", Path(folder) / "constraints.txt"
+        # The other packages come from the folder alone, whatever an index has under their names.
+        siblings = {other: next(wheel.parent.glob(f"{other.replace('-', '_')}-*.whl")) for other in PACKAGES}
+        constraints.write_text("".join(f"{other} @ {path.as_uri()}\n" for other, path in siblings.items()))
+        session.run(uv, "venv", "--quiet", "--no-project", "--python", interpreter, str(environment), external=True)
+        python, path = environment / "bin" / "python", {"PATH": str(environment / "bin")}
+        session.run(
+            uv, "pip", "install", "--quiet", "--python", str(python), "--only-binary", ":all:",
+            "--find-links", str(wheel.parent), "--constraints", str(constraints), str(wheel), env=path, external=True,
+        )  # fmt: skip
+        session.run(str(python), "-W", "error", "-c", SMOKE[package], env=path, external=True)
 
 
 @nox.session
 def build(session: nox.Session) -> None:
-    """Source distribution and wheel of each package; each wheel is installed alone and tried."""
+    """Source distribution and wheel of each package, checked; each wheel is installed alone and tried.
+
+    They are built twice, the wheels from the source distributions and then from the tree: the bytes must be the same.
+    """
+    sync(session, "--only-group", "release")
+    session.run("pytest", "ci")
     dist = ROOT / "dist"
     shutil.rmtree(dist, ignore_errors=True)
-    session.run("uv", "build", "--quiet", "--all-packages", "--out-dir", str(dist), external=True)
-    for package in PACKAGES:
-        [wheel] = dist.glob(f"{package.replace('-', '_')}-*.whl")
-        with clean_environment(session) as python:
-            into = ("--python", str(python), "--find-links", str(dist))
-            session.run("uv", "pip", "install", "--quiet", *into, str(wheel), external=True)
-            session.run(str(python), "-W", "error", "-c", SMOKE[package], external=True)
+    commit_time = session.run("git", "log", "-1", "--format=%ct", external=True, silent=True)
+    build_command = ("uv", "build", "--quiet", "--all-packages", "--out-dir")
+    epoch = {"SOURCE_DATE_EPOCH": str(commit_time).strip()}
+    session.run(*build_command, str(dist), env=epoch, external=True)
+    with tempfile.TemporaryDirectory() as folder:
+        second = Path(folder)
+        session.run(*build_command, str(second), "--sdist", env=epoch, external=True)
+        session.run(*build_command, str(second), "--wheel", env=epoch, external=True)
+        for file in (*dist.glob(".gitignore"), *second.glob(".gitignore")):
+            file.unlink()
+        session.run("python", "ci/distributions.py", str(dist), str(second))
+    session.run("twine", "check", "--strict", *(str(file) for file in dist.iterdir()))
+    session.run("check-wheel-contents", *(str(file) for file in dist.glob("*.whl")))
+    for interpreter in tried_pythons(session):
+        for package in PACKAGES:
+            [wheel] = dist.glob(f"{package.replace('-', '_')}-*.whl")
+            try_alone(session, package, wheel, interpreter)
 
 
 @nox.session

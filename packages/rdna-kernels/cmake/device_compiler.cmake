@@ -36,7 +36,16 @@ string(REGEX MATCH "clang version [0-9.]+" version "${version}")
 set(device_compiler_version ${toolchain}/device_compiler)
 file(CONFIGURE OUTPUT ${device_compiler_version} CONTENT "${origin}, ${version}\n")
 
-# -emit-llvm with -emit-obj: a plain -c would start a linker of its own. -fuse-cuid=none: the same bytes every time.
-set(device_compile ${clang} -x hip --cuda-device-only -nogpulib -nogpuinc -fuse-cuid=none -std=c++20 -O3 -Wall -Werror
-  -c -emit-llvm -Xclang -emit-obj)
-list(APPEND device_link -shared --no-undefined --build-id=none)
+# Sets `variable` to the words after "key:" in device_flags.txt.
+function(device_flags variable key)
+  file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/device_flags.txt line REGEX "^${key}: ")
+  string(REGEX REPLACE "^${key}: " "" line "${line}")
+  separate_arguments(line UNIX_COMMAND "${line}")
+  set(${variable} ${line} PARENT_SCOPE)
+endfunction()
+
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS cmake/device_flags.txt)
+device_flags(compile_flags compile)
+device_flags(link_flags link)
+set(device_compile ${clang} ${compile_flags})
+list(APPEND device_link ${link_flags})
