@@ -22,6 +22,8 @@ from rdna_bench.decode_cells import CellsRun
 from rdna_bench.model_run import GenerateOptions, ModelRun
 from rdna_bench.octave_report import octave_tables
 from rdna_bench.octave_run import FORMATS, OctaveRun, OctaveShape
+from rdna_bench.overhead_report import overhead_tables
+from rdna_bench.overhead_run import LIMIT_US, OverheadRun
 from rdna_bench.plan_report import plan_tables
 from rdna_bench.plan_run import PlanRun
 from rdna_bench.quality_formats import DEFAULT_FORMATS
@@ -180,6 +182,23 @@ def plan(
     _show(run, plan_tables(run), as_json)
 
 
+@app.command(epilog="Example: [bold]rdna-bench overhead --repeats 200[/bold]")
+def overhead(
+    repeats: options.Repeats = 50,
+    limit: options.Limit = LIMIT_US,
+    as_json: options.Json = False,
+) -> None:
+    """Time the host side of a warm decode call, and show where its time goes.
+
+    Through the emulated HIP runtime with launching switched off. Exit 1 where the fastest call is above the limit.
+    """
+    with _bad_input():
+        run = OverheadRun(repeats=repeats, limit_us=limit)
+    with _progress() as progress:
+        run.run(progress)
+    _show(run, overhead_tables(run), as_json)
+
+
 @app.command(
     epilog="Example: [bold]rdna-bench quality --tokens 2048 --formats fp16,octave_k3v4,octave_k3v4+centred[/bold]"
 )
@@ -244,7 +263,7 @@ def _bad_input() -> Iterator[None]:
     """Turn what the checks before a run refuse into a usage error, exit code 2."""
     try:
         yield
-    except (ValueError, KernelsError) as error:
+    except (ValueError, KernelsError, EmulatorError) as error:
         raise typer.BadParameter(str(error)) from error
 
 
@@ -283,7 +302,9 @@ def _progress() -> Iterator[_StageProgress]:
 
 
 def _show(
-    run: ModelRun | DecodeRun | CellsRun | PlanRun | QualityRun | OctaveRun, table: RenderableType, as_json: bool
+    run: ModelRun | DecodeRun | CellsRun | PlanRun | OverheadRun | QualityRun | OctaveRun,
+    table: RenderableType,
+    as_json: bool,
 ) -> None:
     if as_json:
         _print_json(run.to_dict())

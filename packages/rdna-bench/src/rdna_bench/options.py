@@ -40,6 +40,12 @@ def at_least(low: int) -> Callable[[int], int]:
     return check
 
 
+def _above_zero(value: float) -> float:
+    if not value > 0:
+        raise typer.BadParameter(f"{value} given; it must be above 0")
+    return value
+
+
 def _page_size(value: int) -> int:
     if value < 16 or value % 16:
         raise typer.BadParameter(f"page size is {value}; it must be a multiple of 16, at least 16")
@@ -87,6 +93,7 @@ Seed = Annotated[int, typer.Option(callback=at_least(0), help="Orders the cache'
 LengthsSeed = Annotated[int, typer.Option(callback=at_least(0), help="Draws the lengths of the batches.")]
 Window = Annotated[int, typer.Option(callback=at_least(0), help="Keys that a token sees; 0 is all.")]
 Repeats = Annotated[int, typer.Option(callback=at_least(3), help="Rounds that medians and quartiles are over.")]
+Limit = Annotated[float, typer.Option(callback=_above_zero, help="Most microseconds that a warm call may take.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Formats = Annotated[
     str,
