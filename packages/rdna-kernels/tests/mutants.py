@@ -105,7 +105,7 @@ ORDER = (
         "merge over tiles in use", "decode/decode.hip", "  lds_barrier();\n  merge_waves", "  merge_waves", MANY_WAVES
     ),
     Mutant("merge before all have put", "decode/merge.h", "half);\n      lds_barrier();", "half);", SMALL),
-    Mutant("scores read too early", "decode/decode.hip", "    lds_barrier();\n#pragma", "#pragma", SHARED_TILES),
+    Mutant("scores read too early", "decode/decode.hip", "lds_barrier();\n    add_pairs", "add_pairs", SHARED_TILES),
     Mutant("partials not released", "decode/merge.h", "    release_to_device();\n    barrier();", "", SPLIT),
     Mutant(
         "partials not acquired",
