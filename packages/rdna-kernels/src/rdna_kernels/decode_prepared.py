@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from rdna_registry import KernelVariant
@@ -31,6 +32,18 @@ _LOG2_E = math.log2(math.e)
 _MOST_PLACES = 256  # the layers of a model and the buffers that its allocator takes turns with, or about so
 
 
+class _ScratchPlaces:
+    """Where scratch that has been checked lies."""
+
+    def __init__(self, places: Sequence[Placed]) -> None:
+        self.places = places
+        self.addresses = tuple(place.address for place in places)
+        self.spans = [(place.address, place.address + extent(place.layout, place.itemsize)) for place in places]
+
+
+_NO_SCRATCH = _ScratchPlaces(())
+
+
 class PreparedDecode:
     """What is left of a call: checks of its addresses and values, new arrays where none were given, and the launch."""
 
@@ -47,13 +60,14 @@ class PreparedDecode:
         self.variant = variant  # kept alive: who looks for this call knows it by number
         self._layouts = layouts
         self._template = _PACKER.template({**call.constants, "scale_log2": scale * _LOG2_E})
-        self._order = self._template.names
+        given = (*ARRAYS, *_SCRATCH)
+        self._pick = itemgetter(*[given.index(name) for name in self._template.names])
         self._function: Function | None = None
         self._sizes = [
             0 if layout is None else call.extents[name] for name, layout in zip(ARRAYS, layouts, strict=True)
         ]
         self._checked: dict[Any, bytes | None] = {}
-        self._scratch: dict[Any, list[Placed]] = {}
+        self._scratch: dict[Any, _ScratchPlaces] = {}
 
     def run(
         self,
@@ -123,8 +137,7 @@ class PreparedDecode:
                 ("partials", scratch.partial_sum),
                 ("counters", scratch.counters),
             ]
-        values = {**dict(zip(ARRAYS, addresses, strict=True)), **scratch.addresses}
-        packed = self._template.pack([values[name] for name in self._order])
+        packed = self._template.pack(self._pick((*addresses, *[scratch.addresses[name] for name in _SCRATCH])))
         return self.executor.launch(function, self.call.grid, self.call.block, packed, memory, stream)
 
     def _record(self, counts: Mapping[str, Any]) -> LaunchRecord:
@@ -143,25 +156,24 @@ class PreparedDecode:
 
     def _check(self, key: Any, addresses: list[int], scratch: Sequence[Any] | None) -> bytes | None:
         """Check where the arrays lie, and remember it; the packed arguments where all arrays were given."""
-        places: list[Placed] = []
+        places = _NO_SCRATCH
         if scratch is not None:
             found = self._scratch.get(key[-1])
-            places = check_scratch(self.executor, scratch, self.call.need) if found is None else found
-            _remember(self._scratch, key[-1], places)
+            if found is None:
+                found = _ScratchPlaces(check_scratch(self.executor, scratch, self.call.need))
+                _remember(self._scratch, key[-1], found)
+            places = found
         self._check_places(addresses, places)
         packed = None
         if scratch is not None and self._layouts[_OUT] is not None:
-            values = dict(zip(ARRAYS, addresses, strict=True))
-            values.update(zip(_SCRATCH, [place.address for place in places], strict=True))
-            packed = self._template.pack([values[name] for name in self._order])
+            packed = self._template.pack(self._pick((*addresses, *places.addresses)))
         _remember(self._checked, key, packed)
         return packed
 
-    def _check_places(self, addresses: list[int], scratch: list[Placed]) -> None:
-        aligned = all(address % alignment == 0 for address, alignment in zip(addresses, _ALIGNMENTS, strict=True))
+    def _check_places(self, addresses: list[int], scratch: _ScratchPlaces) -> None:
+        aligned = not any(address % alignment for address, alignment in zip(addresses, _ALIGNMENTS, strict=True))
         spans = [(address, address + size) for address, size in zip(addresses, self._sizes, strict=True) if size]
-        spans += [(place.address, place.address + extent(place.layout, place.itemsize)) for place in scratch]
-        if aligned and (spans_apart(spans) or (self._layouts[_OUT] is None and not scratch)):
+        if aligned and (spans_apart([*spans, *scratch.spans]) or (self._layouts[_OUT] is None and not scratch.spans)):
             return
         given = [
             Placed(name, address, layout, 4 if name in _INT32_ARRAYS else 2)
@@ -174,7 +186,7 @@ class PreparedDecode:
                     f"{place.name} begins at address {place.address:#x}, not a multiple of {alignment} bytes: pass an "
                     "aligned copy"
                 )
-        require_no_overlap([*given[_OUT:], *scratch], given[:_OUT])
+        require_no_overlap([*given[_OUT:], *scratch.places], given[:_OUT])
 
     def _check_values(self, arrays: tuple[Any, ...], scratch: Sequence[Any] | None) -> None:
         executor, call = self.executor, self.call
