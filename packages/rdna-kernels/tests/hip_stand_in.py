@@ -55,6 +55,12 @@ class StandIn:
         self.call(function, ctypes.byref(handle), *arguments)
         return handle
 
+    def make_graph(self, stream: ctypes.c_void_p) -> ctypes.c_void_p:
+        """End the capture on a stream; returns its graph."""
+        graph = ctypes.c_void_p()
+        self.call("hipStreamEndCapture", stream, ctypes.byref(graph))
+        return graph
+
 
 @contextmanager
 def stand_in(**environment: str) -> Iterator[StandIn]:

@@ -75,8 +75,9 @@ def test_a_library_that_is_no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
         HipExecutor()
 
 
-def test_the_runtime_that_is_loaded_is_taken_before_any_other(tmp_path: Path) -> None:
-    loaded = tmp_path / "libamdhip64.so.7"
+@pytest.mark.parametrize("name", ["libamdhip64.so.7", "libamdhip64.so", "libamdhip64-5b1c0d2e.so.6.2"])
+def test_the_runtime_that_is_loaded_is_taken_before_any_other(tmp_path: Path, name: str) -> None:
+    loaded = tmp_path / name
     shutil.copy(StandIn().path, loaded)
     program = (
         "import ctypes, sys\n"

@@ -99,8 +99,7 @@ def test_a_graph_captured_once_is_replayed_with_new_lengths(runtime: StandIn) ->
     runtime.call("hipStreamBeginCapture", stream, GLOBAL_CAPTURE)
     with ready.executor.on_stream(stream.value or 0):
         ready.call()
-    graph = ctypes.c_void_p()
-    runtime.call("hipStreamEndCapture", stream, ctypes.byref(graph))
+    graph = runtime.make_graph(stream)
     replay = runtime.make("hipGraphInstantiate", graph, None, None, 0)
     random = np.random.default_rng(0)
     for number in range(1000):
@@ -123,8 +122,20 @@ def test_nothing_is_allocated_while_a_graph_is_captured(runtime: StandIn, missin
     message = "a graph is being captured.*pass out and scratch"
     with ready.executor.on_stream(stream.value or 0), pytest.raises(ArgumentError, match=message):
         ready.call(**{missing: None})
-    graph = ctypes.c_void_p()
-    runtime.call("hipStreamEndCapture", stream, ctypes.byref(graph))
+    runtime.make_graph(stream)
+
+
+def test_no_code_object_is_loaded_while_a_graph_is_captured(runtime: StandIn) -> None:
+    problem = make_problem([40])
+    ready = OnDevice(HipExecutor(), problem, entry_of(problem))
+    stream = runtime.make("hipStreamCreateWithFlags", 1)
+    runtime.call("hipStreamBeginCapture", stream, GLOBAL_CAPTURE)
+    message = "a graph is being captured.*make the call once before the capture"
+    with ready.executor.on_stream(stream.value or 0), pytest.raises(ArgumentError, match=message):
+        ready.call()
+    runtime.make_graph(stream)
+    ready.call()
+    assert ready.error <= problem.tolerance
 
 
 def test_two_streams_have_scratch_of_their_own() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hip_stand_in import OnDevice, StandIn, stand_in
+from hip_stand_in import GLOBAL_CAPTURE, OnDevice, StandIn, stand_in
 from oracle import relative_error
 from problem import Problem, make_problem
 from rdna_kernels import ArgumentError, EmulatedExecutor, ExecutorError, HipExecutor, LaunchRecord, decode_attention
@@ -140,6 +140,15 @@ def test_tensors_of_a_rocm_device_run_there_on_torchs_stream(rocm: Any, monkeypa
     assert ready.error <= problem.tolerance
     with pytest.raises(ExecutorError, match=r"kv_cache: torch\.Tensor on cpu.*different places"):
         decode_attention(arrays[0], tensor(problem.kv_cache), *arrays[2:])
+
+
+def test_torch_may_allocate_an_output_while_it_captures_a_graph(rocm: Any) -> None:
+    executor = HipExecutor()
+    stream = rocm.make("hipStreamCreateWithFlags", 1)
+    rocm.call("hipStreamBeginCapture", stream, GLOBAL_CAPTURE)
+    assert executor.may_allocate(stream.value, kept=False)
+    assert not executor.may_allocate(stream.value, kept=True)
+    rocm.make_graph(stream)
 
 
 def test_tensors_of_another_vendors_device_are_refused() -> None:

@@ -108,7 +108,7 @@ class PreparedDecode:
         executor, call = self.executor, self.call
         out = arrays[_OUT]
         stream = executor.stream()
-        if (out is None or scratch is None) and not executor.may_allocate(stream):
+        if (out is None or scratch is None) and not executor.may_allocate(stream, kept=scratch is None):
             raise ArgumentError(
                 "a graph is being captured, in which nothing may be allocated: pass out and scratch "
                 "(rdna_registry.make_scratch makes it), and keep them for as long as the graph"

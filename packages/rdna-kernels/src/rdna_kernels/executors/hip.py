@@ -137,11 +137,17 @@ class HipExecutor(Executor):
         finally:
             self._chosen.stream = before
 
-    def may_allocate(self, stream: int) -> bool:
+    def may_allocate(self, stream: int, kept: bool) -> bool:
+        if not kept and _hip_torch() is not None:
+            return True  # torch allocates from the graph's own pool
         with on_device(self.library, self.device):
             return not self.library.is_capturing(stream)
 
     def load(self, code: bytes) -> Any:
+        if not self.may_allocate(self.stream(), kept=True):
+            raise ArgumentError(
+                "a graph is being captured, in which no kernel can be loaded: make the call once before the capture"
+            )
         module = ctypes.c_void_p()
         try:
             with on_device(self.library, self.device):

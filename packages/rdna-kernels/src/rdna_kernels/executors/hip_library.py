@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from pathlib import Path
@@ -25,6 +26,7 @@ NO_DEVICE = 100
 
 _NAME = "libamdhip64.so"
 _VERSIONED_NAMES = (f"{_NAME}.7", f"{_NAME}.6")
+_LOADED_NAME = re.compile(r"libamdhip64(-[0-9a-f]+)?\.so")  # wheels put a hash into the names of what they bundle
 _MAPS = Path("/proc/self/maps")
 _PROPERTIES_BYTES = 1 << 16  # the largest so far has 1,472
 _NAME_BYTES = 256
@@ -182,7 +184,7 @@ def loaded_library() -> str | None:
         return None
     for line in lines:
         path = line.partition("/")[2]
-        if _NAME in path.rpartition("/")[2]:
+        if _LOADED_NAME.match(path.rpartition("/")[2]):
             return f"/{path}"
     return None
 

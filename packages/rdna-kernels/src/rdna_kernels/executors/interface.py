@@ -106,8 +106,11 @@ class Executor(ABC):
         """The stream that a launch goes to when none is named; None where there are no streams."""
         return None
 
-    def may_allocate(self, stream: Any) -> bool:
-        """Whether memory may be allocated now; not while a graph is being captured on the stream."""
+    def may_allocate(self, stream: Any, kept: bool) -> bool:
+        """Whether memory may be allocated now, for this call or to be `kept` for later ones.
+
+        Not while a graph is being captured on the stream, unless who allocates knows of it.
+        """
         return True
 
     @property
