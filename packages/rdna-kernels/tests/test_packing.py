@@ -38,6 +38,17 @@ def test_the_layout_is_the_c_compilers(kinds: list[str], data: st.DataObject) ->
         assert (getattr(read, name) or 0) == wanted
 
 
+@given(st.lists(st.tuples(st.sampled_from(sorted(C_TYPES)), st.booleans()), min_size=2, max_size=12), st.data())
+def test_a_template_packs_what_a_packer_does(kinds: list[tuple[str, bool]], data: st.DataObject) -> None:
+    packer = Packer([(f"f{index}", kind, "") for index, (kind, _) in enumerate(kinds)])
+    values = {name: data.draw(st.integers(0, 2**31 - 1)) for name in packer.names}
+    fixed = {name: values[name] for name, (_, constant) in zip(packer.names, kinds, strict=True) if constant}
+    template = packer.template(fixed)
+    for _ in range(2):  # the second one must not find what the first one left
+        assert template.pack([values[name] for name in template.names]) == packer.pack(values)
+        values.update({name: data.draw(st.integers(0, 2**31 - 1)) for name in template.names})
+
+
 def test_missing_and_oversized_values_are_errors() -> None:
     packer = Packer((("a", "int32_t", ""), ("b", "int32_t", "")))
     with pytest.raises(KeyError):

@@ -50,19 +50,21 @@ class Template:
         self.names = tuple(name for name in packer.names if name not in constants)
         self._bytes = packer.pack({**dict.fromkeys(self.names, 0), **constants})
         self._runs: list[tuple[struct.Struct, int, slice]] = []
-        before, run, taken = "", "", 0
-        start = 0
-        for name, form in (*packer.fields, ("", "")):
+        before, run, start, end, first = "@", "", 0, 0, 0
+        for name, form in (*packer.fields, (None, "")):
+            at = struct.calcsize(f"{before}0{form}") if form else end
             if name in self.names:
                 if not run:
-                    start = struct.calcsize("@" + before + f"0{form}")
+                    run, start = "=", at
+                else:
+                    run += "x" * (at - end)
                 run += form
             elif run:
-                count = len(run)
-                self._runs.append((struct.Struct("@" + run), start, slice(taken, taken + count)))
-                taken += count
-                run = ""
+                count = sum(character != "x" for character in run[1:])
+                self._runs.append((struct.Struct(run), start, slice(first, first + count)))
+                run, first = "", first + count
             before += form
+            end = struct.calcsize(before)
 
     def pack(self, values: Sequence[int | float]) -> bytes:
         """The struct's bytes with the open fields' values, in the order of `names`."""
