@@ -54,13 +54,14 @@ def decode_attention(
     out: like q, by default new. scratch: `(partial_acc, partial_max, partial_sum, counters)` as
         `rdna_registry.make_scratch` makes it, by default from the executor's pool.
     variant: an entry of the registry that overrides its choice. executor: where to run, by default where the arrays
-        live (NumPy: emulated). report: a list to which a LaunchRecord is appended.
+        live (NumPy arrays and CPU tensors: emulated; a ROCm device: on that GPU, on the current stream, without waiting
+        for it). report: a list to which a LaunchRecord is appended.
     sinks, softcap, alibi_slopes, plan and lse are not served yet and refused.
 
     Bases and strides of q, kv_cache and out are multiples of 16 bytes and the last dimension is dense; strides may not
     overlap, and out may share no memory with an input. Rows at a position below 0, so all rows of a sequence of length
     0, are zero. Everything is checked before anything is written: ArgumentError, UnsupportedError, MissingBuildError or
-    ExecutorError.
+    ExecutorError. What stands in seq_lens and block_table is checked where the host can read it, so not on a GPU.
     """
     capped = _is_capped(softcap)
     if sinks is not None or capped or alibi_slopes is not None or plan is not None or lse is not None:

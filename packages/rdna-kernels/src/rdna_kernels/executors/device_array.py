@@ -34,7 +34,8 @@ class DeviceArray:
             library.call("hipMalloc", ctypes.byref(pointer), max(self.nbytes, 1))
         self.address = pointer.value or 0
         self._owner: object = self
-        weakref.finalize(self, _free, library, device, self.address)
+        # At the end of the process the runtime frees everything itself.
+        weakref.finalize(self, _free, library, device, self.address).atexit = False
 
     def _set(
         self, library: HipLibrary, device: int, shape: tuple[int, ...], dtype: np.dtype[Any], address: int
@@ -99,7 +100,7 @@ class DeviceArray:
 
 
 def _free(library: HipLibrary, device: int, address: int) -> None:
-    # Nobody is there to hear of it, and a runtime that is ending has freed everything itself.
+    # Nobody is there to hear of it.
     with contextlib.suppress(KernelsError), on_device(library, device):
         library.call("hipFree", address)
 
