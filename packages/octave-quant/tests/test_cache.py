@@ -139,10 +139,19 @@ def test_attention_that_cannot_be() -> None:
         ((q, cache, table + 5, zero, one, FMT, 1.0), "block_table holds 5 for request 0; the cache has blocks 0 to 4"),
         ((q, cache, table - 1, zero, one, FMT, 1.0), "block_table holds -1"),
         ((q, cache, table, zero, -one, FMT, 1.0), "q_to_klen holds -1"),
-        ((q, cache, table, zero, one, FMT, np.nan), "scale is nan; it must be a finite number"),
+        ((q, cache, table, zero, one, FMT, np.nan), "scale is nan; it must be a finite number in fp32"),
+        ((q, cache, table, zero, one, FMT, 1e39), r"scale is 1e\+39; it must be a finite number in fp32"),
         ((q[:, :1], cache, table, zero, one, FMT, 1.0), "query has 1 heads, no multiple of the cache's 2"),
         ((q[..., :32], cache, table, zero, one, FMT, 1.0), r"query has shape \(1, 2, 32\)"),
         ((q, cache, table, np.zeros(2, np.int32), one, FMT, 1.0), r"q_to_req has shape \(2,\); it must be \[1\]"),
     ):
         with pytest.raises(ValueError, match=message):
             paged_attention(*arguments)
+
+
+def test_what_is_not_finite_goes_through_attention_quietly() -> None:
+    cache = empty_cache()
+    store(*vectors(1), cache, np.zeros(1, np.int32), FMT)
+    table, zero, one = np.zeros((1, 1), np.int32), np.zeros(1, np.int32), np.ones(1, np.int32)
+    query = np.full((1, 2, 64), np.inf, np.float32)
+    assert np.isnan(paged_attention(query, cache, table, zero, one, FMT, 1.0)).all()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from octave_quant import CACHE_DTYPES, OctaveFormat
 
@@ -65,6 +66,11 @@ def test_other_types_are_refused() -> None:
         OctaveFormat(64, 64, True)
     with pytest.raises(TypeError, match="compact is 1"):
         OctaveFormat(64, 64, 4, 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"head_size is array\(\[64\]\)"):
+        OctaveFormat(np.array([64]), 64, 4)  # type: ignore[arg-type]
+    fmt = OctaveFormat(np.int64(64), np.int32(64), 4)  # type: ignore[arg-type]
+    assert type(fmt.head_size) is int
+    assert fmt == OctaveFormat(64, 64, 4)
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -72,3 +78,5 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         ValueError, match="cache dtype is 'fp8'; known are octave_k3v4, octave_k3v3, octave_k3v3_compact"
     ):
         OctaveFormat.from_cache_dtype("fp8", 128, 64)
+    with pytest.raises(ValueError, match=r"cache dtype is \['fp8'\]; known are"):
+        OctaveFormat.from_cache_dtype(["fp8"], 128, 64)  # type: ignore[arg-type]

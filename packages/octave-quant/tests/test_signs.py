@@ -35,3 +35,7 @@ def test_what_cannot_be_is_refused() -> None:
         signs(-1)
     with pytest.raises(ValueError, match="n is 48; a word holds 32"):
         sign_bits(48)
+    for function in (signs, sign_bits):
+        for n in (64.0, True, None):
+            with pytest.raises(TypeError, match=f"n is {n}; it must be an integer"):
+                function(n)  # type: ignore[arg-type]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +46,48 @@ def test_primitives() -> None:
     assert torch.equal(unpack(pack(codes, 3), 32, 3), codes.to(torch.uint8))
 
 
-def test_tensors_elsewhere_are_refused_by_name() -> None:
+def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+    """Every function that takes tensors, with arguments that it takes."""
+    k, cache = torch.zeros(1, 2, 128), torch.zeros(2, 2, 4, FMT.slot_bytes, dtype=torch.uint8)
+    numbers = torch.zeros(1, dtype=torch.int32)
+    paged = {"block_table": numbers[None], "q_to_req": numbers, "q_to_klen": numbers}
+    return {
+        "quantize": (lambda **x: quantize(**x, fmt=FMT), {"key": k, "value": k}),
+        "dequantize": (lambda **x: dequantize(**x, fmt=FMT), {"slots": cache[0]}),
+        "store": (lambda **x: store(**x, fmt=FMT), {"key": k, "value": k, "cache": cache, "slot_mapping": numbers}),
+        "paged_attention": (
+            lambda **x: paged_attention(**x, fmt=FMT, scale=1.0),
+            {"query": k, "cache": cache, **paged},
+        ),
+        "rotate": (lambda **x: rotate(**x, block=64), {"x": k}),
+        "unrotate": (lambda **x: unrotate(**x, block=64), {"y": k}),
+        "pack": (lambda **x: pack(**x, bits=4), {"codes": torch.zeros(64, dtype=torch.uint8)}),
+        "unpack": (lambda **x: unpack(**x, n=64, bits=4), {"packed": torch.zeros(32, dtype=torch.uint8)}),
+    }
+
+
+@pytest.mark.parametrize("function", calls())
+def test_tensors_elsewhere_are_refused_by_name(function: str) -> None:
+    call, arguments = calls()[function]
+    call(**arguments)
+    for name, tensor in arguments.items():
+        with pytest.raises(TypeError, match=f"^{name} is a tensor on meta; octave_quant works on the CPU"):
+            call(**{**arguments, name: tensor.to("meta")})
+        with pytest.raises(TypeError, match=rf"^{name} is a tensor of layout torch\.sparse_coo"):
+            call(**{**arguments, name: tensor.to_sparse()})
+
+
+def test_what_torch_has_beside_tensors_is_refused_by_name() -> None:
     k = torch.zeros(1, 2, 128)
-    with pytest.raises(TypeError, match="value is a tensor on meta; octave_quant works on the CPU"):
-        quantize(k, k.to("meta"), FMT)
+    for thing in (torch.Size([1, 2, 128]), torch.float32):
+        with pytest.raises(TypeError, match=f"^key is a {type(thing).__name__}; it must be a NumPy array or a torch"):
+            quantize(thing, k, FMT)
+    # The bits of bfloat16 are no codes.
+    with pytest.raises(TypeError, match=r"^codes has dtype bfloat16"):
+        pack(torch.zeros(64).bfloat16(), 4)
+
+
+def test_arrays_do_not_import_torch() -> None:
+    code = "import sys, numpy, octave_quant as o; f = o.OctaveFormat(64, 64, 4); k = numpy.zeros((1, 1, 64), 'f4')"
+    code += "; o.dequantize(o.quantize(k, k, f), f); sys.exit('torch' in sys.modules or 'ml_dtypes' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

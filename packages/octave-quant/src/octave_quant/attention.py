@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ from octave_quant.cache import checked_cache
 from octave_quant.formats import OctaveFormat
 from octave_quant.quantization import check_format, dequantize
 from octave_quant.rows import as_array, as_rows, like, widened
+
+_MOST = float(np.finfo(np.float32).max)
 
 
 def paged_attention(
@@ -36,8 +37,7 @@ def paged_attention(
     num_kv_heads, block_size = blocks.shape[1], blocks.shape[2]
     if num_kv_heads < 1 or q.shape[1] % num_kv_heads:
         raise ValueError(f"query has {q.shape[1]} heads, no multiple of the cache's {num_kv_heads} KV heads")
-    if not isinstance(scale, (int, float, np.floating, np.integer)) or not math.isfinite(scale):
-        raise ValueError(f"scale is {scale!r}; it must be a finite number")
+    factor = _finite(scale)
     table = _integers(block_table, "block_table", 2, None)
     requests = _integers(q_to_req, "q_to_req", 1, q.shape[0])
     lengths = _integers(q_to_klen, "q_to_klen", 1, q.shape[0])
@@ -55,10 +55,9 @@ def paged_attention(
             if not length:
                 continue
             grouped = widened(rows, slice(row, row + 1)).reshape(num_kv_heads, gqa, fmt.head_size)
-            scores = np.einsum("hgd,thd->hgt", grouped, k[:length]) * np.float32(scale)
-            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-            weights /= weights.sum(axis=-1, keepdims=True)
-            out[row] = np.einsum("hgt,thd->hgd", weights, v[:length]).reshape(q.shape[1], fmt.head_size)
+            # NaN and Inf of the query, or of a cache that another program wrote, go into the result as they are.
+            with np.errstate(invalid="ignore", over="ignore"):
+                out[row] = _attend(grouped, k[:length], v[:length], factor).reshape(q.shape[1:])
     return like(out, query)
 
 
@@ -79,6 +78,23 @@ def _keys(
     slots = blocks[numbers].transpose(0, 2, 1, 3).reshape(-1, blocks.shape[1], fmt.slot_bytes)[:length]
     k, v = dequantize(slots, fmt)
     return k, v
+
+
+def _attend(
+    q: NDArray[np.float32], k: NDArray[np.float32], v: NDArray[np.float32], factor: np.float32
+) -> NDArray[np.float32]:
+    """``[num_kv_heads, gqa, head_size]`` of q so and of keys and values ``[length, num_kv_heads, head_size]``."""
+    scores = np.einsum("hgd,thd->hgt", q, k) * factor
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    result: NDArray[np.float32] = np.einsum("hgt,thd->hgd", weights, v)
+    return result
+
+
+def _finite(scale: float) -> np.float32:
+    if isinstance(scale, (int, float, np.floating, np.integer)) and abs(scale) <= _MOST:
+        return np.float32(scale)
+    raise ValueError(f"scale is {scale!r}; it must be a finite number in fp32")
 
 
 def _integers(x: Any, name: str, ndim: int, length: int | None) -> NDArray[np.int64]:

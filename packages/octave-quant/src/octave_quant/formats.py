@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from octave_quant.arguments import integer
+
 MAX_HEAD_SIZE = 512
 """Dimensions for which the contract gives signs."""
 
@@ -42,10 +44,7 @@ class OctaveFormat:
 
     def __post_init__(self) -> None:
         for name in ("head_size", "rope_dim", "v_bits"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not hasattr(value, "__index__"):
-                raise TypeError(f"{name} is {value!r}; it must be an integer")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, integer(getattr(self, name), name))
         if not isinstance(self.compact, bool):
             raise TypeError(f"compact is {self.compact!r}; it must be True or False")
         if not 0 < self.head_size <= MAX_HEAD_SIZE or self.head_size % BLOCK:
@@ -64,7 +63,7 @@ class OctaveFormat:
     @classmethod
     def from_cache_dtype(cls, name: str, head_size: int, rope_dim: int) -> OctaveFormat:
         """The format that a name of `CACHE_DTYPES` means; ValueError for other names, listing those."""
-        if name not in CACHE_DTYPES:
+        if not isinstance(name, str) or name not in CACHE_DTYPES:
             raise ValueError(f"cache dtype is {name!r}; known are {', '.join(CACHE_DTYPES)}")
         v_bits, compact = CACHE_DTYPES[name]
         return cls(head_size, rope_dim, v_bits, compact)

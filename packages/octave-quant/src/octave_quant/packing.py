@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from octave_quant.arguments import integer
 from octave_quant.rows import like, plain
 
 
@@ -20,7 +21,7 @@ def pack(codes: Any, bits: int) -> Any:
     ValueError where n is no multiple of 8 (4 bit) or 32 (3 bit), or a code does not fit into the bits.
     """
     given = plain(codes, "codes")
-    _check(bits, given, "codes")
+    bits = _checked_bits(bits, given, "codes")
     n = given.shape[-1]
     _check_multiple(n, _dimensions_per_unit(bits), "codes", "dimensions")
     if not np.issubdtype(given.dtype, np.integer):
@@ -36,7 +37,8 @@ def unpack(packed: Any, n: int, bits: int) -> Any:
     ValueError for another number of bytes, or another dtype than uint8.
     """
     given = plain(packed, "packed")
-    _check(bits, given, "packed")
+    bits = _checked_bits(bits, given, "packed")
+    n = integer(n, "n")
     _check_multiple(n, _dimensions_per_unit(bits), "n", "dimensions")
     if given.dtype != np.uint8:
         raise ValueError(f"packed has dtype {given.dtype}; packed codes are uint8")
@@ -88,11 +90,13 @@ def _dimensions_per_unit(bits: int) -> int:
     return 8 if bits == 4 else 32
 
 
-def _check(bits: int, values: NDArray[np.generic], name: str) -> None:
+def _checked_bits(bits: int, values: NDArray[np.generic], name: str) -> int:
+    bits = integer(bits, "bits")
     if bits not in (3, 4):
         raise ValueError(f"bits is {bits}; the format has codes of 3 and 4 bits")
     if values.ndim == 0:
         raise ValueError(f"{name} is a single number; its last axis holds the dimensions of a head")
+    return bits
 
 
 def _check_multiple(length: int, multiple: int, name: str, unit: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from octave_quant.rows import as_rows, is_tensor, like, widened
+from octave_quant.arguments import integer
+from octave_quant.rows import as_rows, element_of, is_tensor, like, plain, widened
 from octave_quant.signs import signs
 
 
@@ -16,14 +17,15 @@ def rotate(x: Any, block: int) -> Any:
     """``H (s * x)`` in fp32 over the last axis of ``x`` ``[..., n]``; the result has the shape and the kind of ``x``.
 
     ``s`` are the first n `signs`, H the orthonormal Walsh-Hadamard transform (natural order) of each ``block`` of the
-    axis. ValueError where ``block`` is no power of two or does not divide n.
+    axis. ValueError where ``block`` is no power of two or does not divide n, TypeError where it is no integer, or ``x``
+    not of real numbers.
     """
-    return like(rotated(_checked(x, block), block), x)
+    return like(rotated(_checked(x, "x", block), block), x)
 
 
 def unrotate(y: Any, block: int) -> Any:
     """The inverse of `rotate`, up to fp32 rounding: transforms ``y`` ``[..., n]``, then multiplies by the signs."""
-    return like(unrotated(_checked(y, block), block), y)
+    return like(unrotated(_checked(y, "y", block), block), y)
 
 
 def rotated(x: NDArray[np.float32], block: int) -> NDArray[np.float32]:
@@ -36,8 +38,9 @@ def unrotated(y: NDArray[np.float32], block: int) -> NDArray[np.float32]:
     return _transform(y, block) * signs(y.shape[-1])
 
 
-def _checked(x: Any, block: int) -> NDArray[np.float32]:
-    values = widened(as_rows(x, "x")) if is_tensor(x) else np.asarray(x, dtype=np.float32)
+def _checked(x: Any, name: str, block: int) -> NDArray[np.float32]:
+    block = integer(block, "block")
+    values = _in_fp32(x, name)
     if values.ndim == 0:
         raise ValueError("a single number was given; the last axis holds the dimensions of a head")
     if block < 1 or block & (block - 1):
@@ -45,6 +48,15 @@ def _checked(x: Any, block: int) -> NDArray[np.float32]:
     if values.shape[-1] % block:
         raise ValueError(f"the last axis has {values.shape[-1]} dimensions; blocks of {block} do not divide it")
     return values
+
+
+def _in_fp32(x: Any, name: str) -> NDArray[np.float32]:
+    if is_tensor(x) and element_of(x) == "bfloat16":
+        return widened(as_rows(x, name))
+    values = plain(x, name)
+    if values.dtype.kind not in "fiu" and element_of(values) != "bfloat16":
+        raise TypeError(f"{name} has dtype {values.dtype}; it must be of real numbers")
+    return values.astype(np.float32, copy=False)
 
 
 def _transform(x: NDArray[np.float32], block: int) -> NDArray[np.float32]:

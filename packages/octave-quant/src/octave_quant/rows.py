@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +22,15 @@ class Rows:
 
 
 def is_tensor(x: object) -> bool:
-    """Whether ``x`` is a torch tensor. torch itself is not imported."""
-    return type(x).__module__.partition(".")[0] == "torch" or any(c.__module__ == "torch" for c in type(x).__mro__)
+    """Whether ``x`` is a torch tensor. torch itself is not imported: who has a tensor has imported it."""
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    return tensor is not None and isinstance(x, tensor)
 
 
 def as_array(x: Any, name: str) -> NDArray[Any]:
-    """The memory of ``x``, a NumPy array or a torch tensor on the CPU, as an array; bfloat16 tensors as uint16.
+    """The memory of ``x``, a NumPy array or a torch tensor on the CPU, as an array.
 
-    TypeError for anything else, and for tensors elsewhere, by ``name``.
+    TypeError for anything else, and for tensors elsewhere, sparse or of bfloat16 (see `as_rows`), by ``name``.
     """
     if isinstance(x, np.ndarray):
         if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
@@ -38,13 +40,11 @@ def as_array(x: Any, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} is a {type(x).__name__}; it must be a NumPy array or a torch tensor on the CPU")
     if x.device.type != "cpu":
         raise TypeError(f"{name} is a tensor on {x.device}; octave_quant works on the CPU: pass {name}.cpu()")
-    plain = x.detach()
-    if str(plain.dtype) == "torch.bfloat16":
-        import torch
-
-        plain = plain.view(torch.uint16) if hasattr(torch, "uint16") else plain.view(torch.int16)
-        return np.asarray(plain.numpy()).view(np.uint16)
-    result: NDArray[Any] = plain.numpy()
+    if str(x.layout) != "torch.strided":
+        raise TypeError(f"{name} is a tensor of layout {x.layout}; pass {name}.to_dense()")
+    if element_of(x) == "bfloat16":
+        raise TypeError(f"{name} has dtype bfloat16; NumPy has no such dtype")
+    result: NDArray[Any] = x.detach().numpy()
     return result
 
 
@@ -60,15 +60,19 @@ def element_of(x: Any) -> str:
 
 def as_rows(x: Any, name: str) -> Rows:
     """``x`` as `Rows`; TypeError for other dtypes than `ELEMENTS`. A last axis that is not dense is copied."""
-    values, element = as_array(x, name), element_of(x)
+    as_bits = x
+    if is_tensor(x) and element_of(x) == "bfloat16":
+        import torch
+
+        as_bits = x.detach().view(torch.int16)
+    values = as_array(as_bits, name)
+    element = element_of(x)
     if element not in ELEMENTS:
         raise TypeError(f"{name} has dtype {element}; allowed are {', '.join(ELEMENTS)}")
     if values.ndim and values.shape[-1] > 1 and values.strides[-1] != values.itemsize:
         values = np.ascontiguousarray(values)
     if values.dtype != np.float32 and values.dtype != np.float16:
         values = values.view(np.uint16)
-    if not values.dtype.isnative:
-        raise TypeError(f"{name} has dtype {values.dtype}; the bytes must be in the machine's order")
     return Rows(values, element)
 
 

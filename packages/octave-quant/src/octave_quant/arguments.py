@@ -1,0 +1,16 @@
+"""Checks that several functions make of what they are given."""
+
+from __future__ import annotations
+
+import operator
+
+
+def integer(value: object, name: str) -> int:
+    """``value`` as an int; TypeError, by ``name``, for what is no integer, True and False included."""
+    # Arrays and bools have an __index__ too.
+    if isinstance(value, bool) or not hasattr(value, "__index__") or getattr(value, "shape", ()) != ():
+        raise TypeError(f"{name} is {value!r}; it must be an integer")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
