@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -76,6 +77,7 @@ def stand_in(**environment: str) -> Iterator[StandIn]:
         mock.patch.object(hip_library, "_opened", None),
     ):
         default_hip.cache_clear()
+        gc.collect()  # arrays of other tests, whose calls would meet the failures that this one plans
         runtime.reset()
         yield runtime
     default_hip.cache_clear()
