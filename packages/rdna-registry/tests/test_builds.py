@@ -16,7 +16,7 @@ from rdna_registry import (
     example_entries,
     variants,
 )
-from rdna_registry.decode_builds import builds_of, nearest_head_size, tuned_head_size
+from rdna_registry.decode_builds import DOT_PRODUCT_SERVED, builds_of, nearest_head_size, tuned_head_size
 
 TUNED = (64, 128, 256, 512)
 FAMILY = (64, 80, 96, 128, 192, 256, 512)
@@ -32,13 +32,35 @@ def test_name_and_fields() -> None:
         "RDNA_HEAD_SIZE": 64,
         "RDNA_ROWS": 16,
         "RDNA_WAVES": 4,
-        "RDNA_HEAD_DIM_SPLIT": 0,
+        "RDNA_HEAD_DIM_SPLIT": 1,
         "RDNA_PREFETCH": 1,
         "RDNA_V_IN_LDS": 0,
         "RDNA_DOT_PRODUCT": 0,
         "RDNA_BF16": 0,
     }
     assert build.configuration["dtype"] == "fp16"
+
+
+@pytest.mark.parametrize(
+    ("head_size", "waves", "shared"),
+    [
+        (64, 8, 1),
+        (128, 8, 1),
+        (192, 4, 2),
+        (192, 8, 4),
+        (256, 2, 2),
+        (256, 4, 2),
+        (256, 8, 4),
+        (512, 4, 4),
+        (512, 8, 8),
+    ],
+)
+def test_the_waves_that_share_a_tile_by_default(head_size: int, waves: int, shared: int) -> None:
+    build = Build(head_size, 16, waves, 0, 0, 0, 0, DType.fp16)
+    assert build.waves_per_tile == build.definitions["RDNA_HEAD_DIM_SPLIT"] == shared
+    assert build.key_block == 16 * waves // shared
+    assert dataclasses.replace(build, dot_product=1).waves_per_tile == 1
+    assert dataclasses.replace(build, head_dim_split=2).waves_per_tile == 2
 
 
 def test_names_parse_back() -> None:
@@ -77,19 +99,24 @@ def test_bad_fields_are_refused(change: dict[str, object], argument: str) -> Non
 
 def test_every_entry_has_its_build_in_the_list() -> None:
     listed = builds(head_sizes=TUNED)
-    assert {entry.build for entry in variants()} == {build for build in listed if entries_of(build)}
-    assert sum(bool(entries_of(build)) for build in listed) == 66
-    assert len(listed) == len({build.name for build in listed}) == 70
+    wanted = {entry.build for entry in variants()}
+    assert len(wanted) == 66
+    assert sum(build.dot_product for build in wanted) == 10
+    served = {build for build in wanted if DOT_PRODUCT_SERVED or not build.dot_product}
+    assert served == {build for build in listed if entries_of(build)}
+    assert len(listed) == len({build.name for build in listed}) == len(served) + 2
 
 
 def test_the_builds_of_the_whole_family() -> None:
     listed = builds(head_sizes=FAMILY)
-    assert Counter(build.head_size for build in listed) == {64: 14, 80: 8, 96: 6, 128: 16, 192: 6, 256: 26, 512: 14}
-    assert len(listed) <= 160
+    matrix = Counter(build.head_size for build in listed if not build.dot_product)
+    assert matrix == {64: 14, 80: 8, 96: 6, 128: 16, 192: 6, 256: 20, 512: 8}
+    assert sum(build.dot_product for build in listed) == (10 if DOT_PRODUCT_SERVED else 0)
     for build in listed:
         other = dataclasses.replace(build, dtype=DType.bf16 if build.dtype is DType.fp16 else DType.fp16)
         assert other in listed
-        assert build.head_size % (16 * max(build.head_dim_split, 1)) == 0
+        assert build.head_size % (16 * build.waves_per_tile) == 0
+        assert build.waves % build.waves_per_tile == 0
 
 
 @pytest.mark.parametrize("head_size", FAMILY)
@@ -125,10 +152,10 @@ def test_a_head_size_without_rows_has_the_common_builds_of_its_neighbour() -> No
     assert names == {
         "decode_h192_r16_w4_s0_p0_l1_d0_fp16",  # as 82 of the 252 matrix entries of head size 256
         "decode_h192_r16_w4_s4_p1_l0_d0_fp16",  # as 90 of them
-        "decode_h192_r32_w8_s4_p0_l0_d0_fp16",  # for long queries
+        "decode_h192_r32_w4_s2_p0_l1_d0_fp16",  # for long queries
     }
-    # Of the common builds of 256, those whose waves share a tile four ways do not fit 13 blocks of 16 dimensions.
-    assert {build.head_dim_split for build in builds_of(208)} == {0}
+    # Neither two nor four waves can share the 13 blocks of 16 dimensions.
+    assert builds_of(208) == frozenset()
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
@@ -146,7 +173,7 @@ def test_unknown_target() -> None:
 
 def test_entries_of_the_builds_are_all_entries_once() -> None:
     found: list[KernelVariant] = []
-    for build in builds(head_sizes=TUNED):
+    for build in {entry.build for entry in variants()}:
         entries = entries_of(build)
         assert all(entry.build == build for entry in entries)
         found += entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, fields
 from typing import Any
@@ -63,6 +64,26 @@ class Build:
         numbers: dict[str, Any] = {field: int(text) for field, text in values.items()}
         return cls(**numbers, dtype=dtype)
 
+    @functools.cached_property
+    def waves_per_tile(self) -> int:
+        """Waves that share a key tile: head_dim_split, or the default where that is 0.
+
+        The default leaves a wave at most 128 head dimensions, for there are no registers for more; of a larger head,
+        8 waves have at most 64 each, for the merge of more tiles does not fit in LDS.
+        """
+        if self.head_dim_split or self.dot_product or self.head_size <= 128:
+            return max(self.head_dim_split, 1)
+        most = 128 if self.waves < 8 else 64
+        split = 2
+        while self.head_size > most * split:
+            split *= 2
+        return min(split, self.waves)
+
+    @property
+    def key_block(self) -> int:
+        """Keys that a workgroup takes at a time: 16 for each tile."""
+        return 16 * self.waves // self.waves_per_tile
+
     @property
     def source(self) -> str:
         """The device source that is compiled, relative to the folder of device sources."""
@@ -76,7 +97,7 @@ class Build:
             "RDNA_HEAD_SIZE": self.head_size,
             "RDNA_ROWS": self.rows_padded,
             "RDNA_WAVES": self.waves,
-            "RDNA_HEAD_DIM_SPLIT": self.head_dim_split,
+            "RDNA_HEAD_DIM_SPLIT": self.waves_per_tile,
             "RDNA_PREFETCH": self.prefetch,
             "RDNA_V_IN_LDS": self.v_in_lds,
             "RDNA_DOT_PRODUCT": self.dot_product,

@@ -14,19 +14,21 @@ from rdna_registry.dtypes import DType
 SERVED_HEAD_SIZES: tuple[int, ...] = (64, 128)
 """Head sizes that kernels are built for."""
 
+DOT_PRODUCT_SERVED = False
+"""Whether the dot-product form is built; where not, shapes with such tuned rows get entries from their neighbours."""
+
 # The share of a head size's matrix rows that must use a build for a head size without rows to have its like.
 _COMMON = 1 / 6
 
-# Builds of 32 query rows, for calls of more query tokens than any row was tuned for: accumulators of at most 64
-# registers a lane, so that nothing spills.
+# Builds of 32 query rows, for calls of more query tokens than any row was tuned for: few enough accumulators of a lane
+# that nothing spills. Head size 512 has none: the query rows and the waves' scores do not fit in LDS together.
 _WIDE = (
     Build(64, 32, 4, 0, 0, 1, 0, DType.fp16),
     Build(80, 32, 4, 0, 0, 1, 0, DType.fp16),
     Build(96, 32, 4, 2, 0, 1, 0, DType.fp16),
     Build(128, 32, 4, 2, 0, 1, 0, DType.fp16),
-    Build(192, 32, 8, 4, 0, 0, 0, DType.fp16),
-    Build(256, 32, 8, 4, 0, 0, 0, DType.fp16),
-    Build(512, 32, 8, 8, 0, 0, 0, DType.fp16),
+    Build(192, 32, 4, 2, 0, 1, 0, DType.fp16),
+    Build(256, 32, 4, 4, 0, 0, 0, DType.fp16),
 )
 
 
@@ -45,13 +47,15 @@ def nearest_head_size(head_size: int, among: tuple[int, ...]) -> int:
 def builds_of(head_size: int) -> frozenset[Build]:
     """Every build of a head size, whether it is served or not, in both dtypes.
 
-    A head size with tuned rows has the builds of these rows. Any other has those that at least a sixth of the matrix
-    (not dot-product) rows of its `tuned_head_size` use, made for its own size. Both have their `wide_builds` too.
+    A head size with tuned rows has the builds of these rows, those of the dot-product form if `DOT_PRODUCT_SERVED`. Any
+    other has the builds that at least a sixth of the matrix (not dot-product) rows of its `tuned_head_size` use, made
+    for its own size. Both have their `wide_builds` too.
     """
     tuned = tuned_head_size(head_size)
     used = Counter(row.variant.build for row in tuned_rows() if row.variant.head_size == tuned)
-    if tuned != head_size:
+    if tuned != head_size or not DOT_PRODUCT_SERVED:
         used = Counter({build: rows for build, rows in used.items() if not build.dot_product})
+    if tuned != head_size:
         least = _COMMON * used.total()
         used = Counter({build: rows for build, rows in used.items() if rows >= least and _splits(build, head_size)})
     found = {dataclasses.replace(build, head_size=head_size) for build in used} | set(wide_builds(head_size))
@@ -64,4 +68,6 @@ def wide_builds(head_size: int) -> tuple[Build, ...]:
 
 
 def _splits(build: Build, head_size: int) -> bool:
-    return head_size % (16 * max(build.head_dim_split, 1)) == 0
+    return (
+        head_size % 16 == 0 and head_size % (16 * dataclasses.replace(build, head_size=head_size).waves_per_tile) == 0
+    )

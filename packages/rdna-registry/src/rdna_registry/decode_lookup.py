@@ -119,7 +119,7 @@ def _choose(shape: DecodeShape) -> _Choice:
 
 def _served(shape: DecodeShape) -> _Choice:
     entry = tuned_entry(shape)
-    if entry is not None:
+    if entry is not None and entry[0].build in builds_of(shape.head_size):
         return _Choice(entry[0], f"tuned: {entry[1].origin}")
     derived = derive(shape)
     if derived is None:

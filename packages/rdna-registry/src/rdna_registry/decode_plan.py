@@ -59,8 +59,8 @@ def plan_decode(
 
 
 def key_block(variant: KernelVariant) -> int:
-    """Keys that a workgroup takes at a time: a tile of 16 for each wave, or for each `head_dim_split` waves."""
-    return 16 * variant.waves // max(variant.head_dim_split, 1)
+    """Keys that a workgroup takes at a time: a tile of 16 for each wave, or for each `Build.waves_per_tile` waves."""
+    return variant.build.key_block
 
 
 def workgroups_per_row(variant: KernelVariant) -> int:

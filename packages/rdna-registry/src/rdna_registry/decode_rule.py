@@ -160,18 +160,14 @@ def _padded(rows: int, groups: int) -> int:
     return -(-rows_per_group // ROW_TILE) * ROW_TILE
 
 
-def _block_keys(build: Build) -> int:
-    return ROW_TILE * build.waves // max(build.head_dim_split, 1)
-
-
 def _least_blocks(near: KernelVariant, build: Build) -> int:
-    return -(-near.min_segment_blocks * _block_keys(near.build) // _block_keys(build))
+    return -(-near.min_segment_blocks * near.build.key_block // build.key_block)
 
 
 def _segments_of_window(shape: DecodeShape, build: Build, least_blocks: int) -> int:
     if not shape.window:
         return MOST_SEGMENTS
-    block = _block_keys(build)
+    block = build.key_block
     # The tokens of a call see window + max_query_len - 1 keys in all, and these may begin at the last key of a block.
     blocks = -(-(shape.window + shape.max_query_len - 2) // block) + 1
     return max(1, blocks // least_blocks)
