@@ -19,6 +19,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rdna_bench import options
 from rdna_bench.cells_report import cells_tables
 from rdna_bench.decode_cells import CellsRun
+from rdna_bench.doctor import diagnose
+from rdna_bench.doctor_report import doctor_text
 from rdna_bench.model_run import GenerateOptions, ModelRun
 from rdna_bench.octave_report import octave_tables
 from rdna_bench.octave_run import FORMATS, OctaveRun, OctaveShape
@@ -146,6 +148,42 @@ def decode(
     with _findings(), _errors.status("running"):
         run.run()
     _show(run, decode_table(run), as_json)
+
+
+@app.command(epilog="Example: [bold]rdna-bench doctor --num-q-heads 32 --num-kv-heads 8 --head-size 128[/bold]")
+def doctor(
+    num_q_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Query heads.")] = 9,
+    num_kv_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Key and value heads.")] = 3,
+    head_size: Annotated[int, typer.Option(callback=options.at_least(1), help="Elements of a head.")] = 64,
+    max_query_len: Annotated[int, typer.Option(callback=options.at_least(1), help="New tokens of each sequence.")] = 1,
+    num_seqs: Annotated[int, typer.Option(callback=options.at_least(1), help="Sequences of the batch.")] = 1,
+    window: options.Window = 0,
+    page_size: options.PageSize = 16,
+    dtype: options.Dtype = "fp16",
+    as_json: options.Json = False,
+) -> None:
+    """Say what works here: Python, torch, ROCm, devices, builds, what serves a shape, and a short trial.
+
+    The text can be pasted into a report as it stands. Exit 1 when nothing could be tried, or a trial failed.
+    """
+    shape = DecodeShape(
+        num_q_heads=num_q_heads,
+        num_kv_heads=num_kv_heads,
+        head_size=head_size,
+        max_query_len=max_query_len,
+        num_seqs=num_seqs,
+        window=window,
+        page_size=page_size,
+        dtype=dtype,
+    )
+    with _errors.status("looking around") as status:
+        found = diagnose(shape, status.update)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        sys.stdout.write(doctor_text(found) + "\n")
+    if not found.passed:
+        raise typer.Exit(1)
 
 
 @app.command(epilog="Example: [bold]rdna-bench builds --target gfx1151[/bold]")

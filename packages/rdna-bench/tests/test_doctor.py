@@ -1,0 +1,91 @@
+"""rdna-bench doctor: what it says of this machine, of a HIP device, and of what is missing or wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rdna_emulator
+from rdna_bench import doctor, self_test
+from rdna_bench.cli import app
+from rdna_kernels import Catalogue, HipExecutor
+from rdna_kernels.executors.hip_library import HipLibrary
+from rdna_registry import TARGETS
+from typer.testing import CliRunner
+
+
+@pytest.fixture(autouse=True)
+def one_shape_and_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(self_test, "SHAPES", self_test.SHAPES[:1])
+    monkeypatch.setattr(doctor, "torch_text", lambda: "not asked")
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["doctor", *arguments])
+
+
+def no_runtime(*_: object) -> tuple[list[HipExecutor], list[str]]:
+    return [], ["no HIP runtime"]
+
+
+def test_without_a_gpu_the_emulator_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "hip_executors", no_runtime)
+    result = invoke("--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    names = sorted(target.name for target in TARGETS)
+    assert [(test["executor"], test["target"]) for test in found["self_test"]] == [("emulated", name) for name in names]
+    assert sorted(found["builds"]) == names
+    assert found["refused"] == ["no HIP runtime"]
+    assert found["passed"]
+    text = invoke().stdout
+    assert text.startswith("machine ")
+    assert text.endswith("everything that was tried works\n")
+
+
+def test_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "hip_executors", no_runtime)
+    served = invoke("--num-q-heads", "32", "--num-kv-heads", "8", "--head-size", "128").stdout
+    assert "Built for: gfx1100, gfx1151." in served
+    assert "No entry: head_size is 72" in invoke("--head-size", "72").stdout
+
+
+def test_hip_devices_are_tried() -> None:
+    executors, refused = doctor.hip_executors(HipLibrary(str(rdna_emulator.hip_library())))
+    assert refused == []
+    [test, *_] = self_test.self_test(executors, [], lambda _: None)
+    assert (test.executor, test.passed) == ("hip", True), test
+
+
+def test_a_wrong_result_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "hip_executors", no_runtime)
+    monkeypatch.setattr(self_test, "decode_attention", lambda q, *_, **__: np.zeros_like(q))
+    result = invoke()
+    assert result.exit_code == 1
+    assert "trial     FAILED: emulated" in result.stdout
+
+
+def test_without_builds_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(doctor, "hip_executors", no_runtime)
+    monkeypatch.setattr(Catalogue, "installed", lambda: Catalogue(tmp_path))
+    result = invoke()
+    assert result.exit_code == 1
+    assert "builds    none; there are no built kernels" in result.stdout
+
+
+def test_torch_is_asked_in_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(doctor, "_version", lambda _: "2.0")
+    (tmp_path / "torch.py").write_text("raise ImportError('libamdhip64.so.7 is not there')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert doctor.torch_text() == "2.0, which fails: ImportError: libamdhip64.so.7 is not there"
+
+
+def test_rocm(tmp_path: Path) -> None:
+    assert doctor.rocm_text(tmp_path / "rocm") == f"none in {tmp_path / 'rocm'}"
+    (tmp_path / ".info").mkdir()
+    (tmp_path / ".info" / "version").write_text("7.0.2\n")
+    assert doctor.rocm_text(tmp_path) == f"7.0.2 in {tmp_path}"
