@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from problem import Problem, make_problem
+from rdna_registry import SERVED_HEAD_SIZES
 
-HEAD_SIZES = (64, 128)
+HEAD_SIZES = SERVED_HEAD_SIZES
 DTYPES = ("float16", "bfloat16")
 TOKENS = tuple(range(1, 9))
 GQA = (1, 2, 3, 4, 6, 7, 8, 12, 16)

@@ -10,11 +10,7 @@ namespace rdna {
 constexpr int kHeadSize = RDNA_HEAD_SIZE;
 constexpr int kRows = RDNA_ROWS;  // query rows of a workgroup, padded to 16
 constexpr int kWaves = RDNA_WAVES;
-
-// Waves that share a key tile, by head dimensions. Of itself, a wave has at most 128, for more leave it no registers, and
-// eight waves of a larger head have 64, for the merge would not fit in LDS.
-constexpr int kDefaultSplit = kHeadSize <= 128 ? 1 : kHeadSize / (kWaves < 8 ? 128 : 64);
-constexpr int kHeadDimSplit = RDNA_HEAD_DIM_SPLIT ? RDNA_HEAD_DIM_SPLIT : kDefaultSplit;
+constexpr int kHeadDimSplit = RDNA_HEAD_DIM_SPLIT;  // waves that share a key tile, by head dimensions
 constexpr int kThreads = kWaves * kWaveSize;
 constexpr int kTileKeys = 16;                         // keys that a wave takes at a time
 constexpr int kTileWaves = kWaves / kHeadDimSplit;    // tiles that a workgroup takes at a time
