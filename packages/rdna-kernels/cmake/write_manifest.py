@@ -77,7 +77,7 @@ def entry(build: dict[str, Any], objects: Path, compiler: str) -> dict[str, Any]
     ):
         if found != expected:
             raise ObjectError(f"{build['name']} for {build['target']}: its {what} is {found}, not {expected}")
-    target = rdna_registry.as_target(build["target"])
+    target = rdna_registry.as_buildable(build["target"])
     lds_bytes = kernel[".group_segment_fixed_size"]
     if lds_bytes > target.lds_bytes:
         raise ObjectError(f"{build['name']} for {target.name}: {lds_bytes} bytes of LDS, {target.lds_bytes} allowed")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rdna_kernels.errors import MissingBuildError
+from rdna_kernels.user_folder import user_folder
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -49,14 +50,16 @@ class Catalogue:
     `EmulatedExecutor(catalogue=...)`.
     """
 
-    def __init__(self, folder: Path | Traversable) -> None:
+    def __init__(self, folder: Path | Traversable, user: Path | None = None) -> None:
+        """`user` is a folder that `python -m rdna_kernels build` fills: `<target>/<build name>.json` and `.hsaco`."""
         self.folder = folder
+        self.user = user
 
     @staticmethod
     @lru_cache(maxsize=1)
     def installed() -> Catalogue:
-        """The catalogue of the code objects that are installed with this package."""
-        return Catalogue(files("rdna_kernels") / "_objects")
+        """The code objects that are installed with this package, and those that its user has built."""
+        return Catalogue(files("rdna_kernels") / "_objects", user_folder())
 
     @cached_property
     def compiler(self) -> str:
@@ -65,8 +68,10 @@ class Catalogue:
 
     @cached_property
     def records(self) -> tuple[BuildRecord, ...]:
-        """Every build of the manifest, in its order."""
-        return tuple(BuildRecord(**entry) for entry in self._manifest["builds"])
+        """Every build of the manifest, in its order, then those of the user."""
+        records = [BuildRecord(**entry) for entry in self._manifest["builds"]]
+        keys = {(record.name, record.target) for record in records}
+        return (*records, *(record for key, record in self._built_by_user.items() if key not in keys))
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -91,7 +96,8 @@ class Catalogue:
     def code(self, name: str, target: str) -> bytes:
         """The code object (an ELF file's bytes) of a build for a target; MissingBuildError when it does not exist."""
         self.record(name, target)
-        file = self.folder / target / f"{name}.hsaco"
+        folder = self.folder if self._by_key[name, target] is not self._built_by_user.get((name, target)) else self.user
+        file = (folder or self.folder) / target / f"{name}.hsaco"
         try:
             return file.read_bytes()
         except OSError as error:
@@ -111,6 +117,12 @@ class Catalogue:
                 "elsewhere install the rdna-kernels wheel"
             ) from error
         return manifest
+
+    @cached_property
+    def _built_by_user(self) -> dict[tuple[str, str], BuildRecord]:
+        found = sorted(self.user.glob("*/*.json")) if self.user is not None else []
+        records = [BuildRecord(**json.loads(file.read_text(encoding="utf-8"))) for file in found]
+        return {(record.name, record.target): record for record in records}
 
     @cached_property
     def _by_key(self) -> dict[tuple[str, str], BuildRecord]:

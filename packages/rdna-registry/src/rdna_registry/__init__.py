@@ -45,9 +45,10 @@ from rdna_registry.prefill_variant import (
 from rdna_registry.providers import load, load_prefill
 from rdna_registry.scratch import make_prefill_scratch, make_scratch
 from rdna_registry.tables import TableError
-from rdna_registry.targets import DEFAULT_TARGET, TARGETS, Target, as_target
+from rdna_registry.targets import BUILDABLE_TARGETS, DEFAULT_TARGET, TARGETS, Target, as_buildable, as_target
 
 __all__ = [
+    "BUILDABLE_TARGETS",
     "DECODE_CONFIG_FIELDS",
     "DEFAULT_TARGET",
     "MAX_GQA",
@@ -67,6 +68,7 @@ __all__ = [
     "PrefillVariant",
     "TableError",
     "Target",
+    "as_buildable",
     "as_dtype",
     "as_target",
     "builds",

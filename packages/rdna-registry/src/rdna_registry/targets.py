@@ -36,6 +36,17 @@ TARGETS: tuple[Target, ...] = (
 )
 DEFAULT_TARGET = TARGETS[0].name
 
+_FEWER_REGISTERS = {"vgprs_per_simd": 1024, "vgpr_granule": 16}
+BUILDABLE_TARGETS: tuple[Target, ...] = (
+    Target("gfx1101", multiprocessors=30),
+    Target("gfx1102", multiprocessors=16, **_FEWER_REGISTERS),
+    Target("gfx1103", multiprocessors=6, **_FEWER_REGISTERS),
+    Target("gfx1150", multiprocessors=8, **_FEWER_REGISTERS),
+    Target("gfx1152", multiprocessors=4, **_FEWER_REGISTERS),
+    Target("gfx1153", multiprocessors=2, **_FEWER_REGISTERS),
+)
+"""Targets with the same instructions, which the sources compile for on request; nothing of them was ever run."""
+
 
 def as_target(target: str | Target) -> Target:
     """The `Target` of a name such as ``"gfx1151"``; ValueError for a target that is not in `TARGETS`."""
@@ -45,3 +56,11 @@ def as_target(target: str | Target) -> Target:
         if known.name == target:
             return known
     raise ArgumentError("target", target, "one of " + ", ".join(known.name for known in TARGETS))
+
+
+def as_buildable(target: str) -> Target:
+    """The `Target` of a name in `TARGETS` or `BUILDABLE_TARGETS`; ValueError for any other."""
+    for known in (*TARGETS, *BUILDABLE_TARGETS):
+        if known.name == target:
+            return known
+    raise ArgumentError("target", target, "one of " + ", ".join(known.name for known in (*TARGETS, *BUILDABLE_TARGETS)))

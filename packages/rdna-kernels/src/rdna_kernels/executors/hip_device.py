@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rdna_registry import BUILDABLE_TARGETS, TARGETS
+
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.errors import ArgumentError, ExecutorError
 from rdna_kernels.executors.hip_library import HipLibrary
@@ -19,8 +21,7 @@ OVERRIDE_VARIABLE = "HSA_OVERRIDE_GFX_VERSION"
 _MULTIPROCESSORS = 63
 _LDS_BYTES = 74  # of a workgroup
 
-# They run the same instructions as the built ones: the sources compile for each under its own name.
-_BUILDABLE = ("gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1152", "gfx1153")
+_BUILDABLE = tuple(target.name for target in (*TARGETS, *BUILDABLE_TARGETS))
 _OVERRIDDEN = ("gfx1103", "gfx1150", "gfx1152", "gfx1153")
 
 

@@ -1,0 +1,52 @@
+"""``python -m rdna_kernels build``: builds kernels on this machine, into the user's cache."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+
+from rdna_registry import BUILDABLE_TARGETS, DEFAULT_TARGET, SERVED_HEAD_SIZES, TARGETS, builds
+
+from rdna_kernels.catalogue import Catalogue
+from rdna_kernels.user_build import BuildError, build
+from rdna_kernels.user_folder import cache_folder, sources_folder, user_folder
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit codes: 0 done, 1 a build failed, 2 bad input."""
+    parser = argparse.ArgumentParser(prog="python -m rdna_kernels", description=__doc__)
+    command = parser.add_subparsers(required=True).add_parser("build", help="build, list or remove kernels of your own")
+    names = [target.name for target in (*TARGETS, *BUILDABLE_TARGETS)]
+    command.add_argument("--target", choices=names, default=DEFAULT_TARGET, help="the GPU to build for")
+    command.add_argument("--head-size", type=int, choices=SERVED_HEAD_SIZES, help="only builds of this head size")
+    command.add_argument("--list", action="store_true", help="list what was built")
+    command.add_argument("--clean", action="store_true", help="remove what was built, of every version")
+    options = parser.parse_args(arguments)
+    if options.clean:
+        shutil.rmtree(cache_folder(), ignore_errors=True)
+        print(f"removed {cache_folder()}")
+        return 0
+    sources, folder = sources_folder(), user_folder()
+    if folder is None:
+        print(f"the sources are not in {sources}: install the rdna-kernels wheel again", file=sys.stderr)
+        return 1
+    if options.list:
+        print(folder, *(f"  {file.parent.name} {file.stem}" for file in sorted(folder.glob("*/*.json"))), sep="\n")
+        return 0
+    there = {(record.name, record.target) for record in Catalogue(Catalogue.installed().folder, folder).records}
+    sizes = SERVED_HEAD_SIZES if options.head_size is None else (options.head_size,)
+    missing = [wanted for wanted in builds(head_sizes=sizes) if (wanted.name, options.target) not in there]
+    if options.target not in [target.name for target in TARGETS]:
+        print(f"{options.target} is compiled for, but nothing of it was ever run: untested", file=sys.stderr)
+    try:
+        build(sources, folder, missing, options.target, lambda text: print(text, file=sys.stderr, flush=True))
+    except BuildError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{len(missing)} built for {options.target} in {folder}; the others were there")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""python -m rdna_kernels build: what it builds, where, and what it refuses."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import rdna_kernels.__main__ as command
+from device_build import PACKAGE
+from fake_catalogue import write_catalogue
+from rdna_kernels import Catalogue
+from rdna_kernels.user_build import BuildError, build, compiler
+from rdna_kernels.user_folder import cache_folder, user_folder
+from rdna_registry import Build
+
+NAME = "decode_h64_r16_w4_s0_p0_l0_d0_fp16"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("ROCM_PATH", raising=False)
+
+
+def test_build_list_and_clean(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalogue = write_catalogue(tmp_path / "installed", "gfx1151", {})
+    monkeypatch.setattr(Catalogue, "installed", lambda: catalogue)
+    monkeypatch.setattr(command, "sources_folder", lambda: PACKAGE)
+    monkeypatch.setattr(command, "user_folder", lambda: user_folder(PACKAGE))
+    monkeypatch.setattr(command, "builds", lambda head_sizes: [Build.from_name(NAME)])
+    assert command.main(["build", "--target", "gfx1150"]) == 0
+    told = capsys.readouterr()
+    assert "untested" in told.err
+    assert f"[1/1] {NAME} for gfx1150" in told.err
+    folder = user_folder(PACKAGE)
+    assert folder is not None
+    assert sorted(path.name for path in folder.rglob("*")) == [f"{NAME}.hsaco", f"{NAME}.json", "gfx1150"]
+    found = Catalogue(catalogue.folder, folder)
+    assert found.targets == ("gfx1150",)
+    assert found.code(NAME, "gfx1150").startswith(b"\x7fELF")
+    assert command.main(["build", "--target", "gfx1150"]) == 0
+    assert capsys.readouterr().out.startswith("0 built")
+    assert command.main(["build", "--list"]) == 0
+    assert f"gfx1150 {NAME}" in capsys.readouterr().out
+    assert command.main(["build", "--clean"]) == 0
+    assert not cache_folder().exists()
+
+
+@pytest.mark.parametrize("arguments", [["--target", "gfx1170"], ["--head-size", "72"]])
+def test_what_is_refused_by_name(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["build", *arguments])
+    assert f"invalid choice: '{arguments[1]}'".replace("'72'", "72") in capsys.readouterr().err
+
+
+def test_a_source_that_does_not_compile_leaves_nothing(tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    for name in ("csrc", "cmake"):
+        shutil.copytree(PACKAGE / name, sources / name)
+    (sources / "csrc" / "decode" / "decode.hip").write_text("#error no\n")
+    with pytest.raises(BuildError, match="does not compile"):
+        build(sources, tmp_path / "out", [Build.from_name(NAME)], "gfx1151", lambda _: None)
+    assert [path.name for path in (tmp_path / "out").rglob("*")] == ["gfx1151"]
+
+
+def test_rocm_without_clang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path))
+    with pytest.raises(BuildError, match=r"there is no .*clang"):
+        compiler()
+
+
+def test_another_source_has_another_folder(tmp_path: Path) -> None:
+    for name in ("csrc", "cmake"):
+        shutil.copytree(PACKAGE / name, tmp_path / name)
+    assert user_folder(tmp_path) == user_folder(PACKAGE)
+    (tmp_path / "csrc" / "decode" / "decode.hip").write_text("")
+    assert user_folder(tmp_path) != user_folder(PACKAGE)
+    assert user_folder(tmp_path / "absent") is None
