@@ -145,15 +145,10 @@ def test_an_overridden_target_is_warned_of() -> None:
 
 @pytest.mark.parametrize("fault", ["another target", "truncated", "not ELF"])
 def test_a_code_object_that_the_runtime_refuses(tmp_path: Path, fault: str) -> None:
-    installed = Catalogue.installed()
-    codes = {}
-    for build in builds("gfx1151"):
-        good = installed.code(build.name, "gfx1151")
-        other = installed.code(build.name, "gfx1100")
-        codes[build.name] = {"another target": other, "truncated": good[: len(good) // 2], "not ELF": b"#!" + good}[
-            fault
-        ]
-    catalogue = write_catalogue(tmp_path, "gfx1151", codes)
+    installed, name = Catalogue.installed(), ENTRY.build.name
+    good, other = (installed.code(name, target) for target in ("gfx1151", "gfx1100"))
+    bad = {"another target": other, "truncated": good[: len(good) // 2], "not ELF": b"#!" + good}
+    catalogue = write_catalogue(tmp_path, "gfx1151", {name: bad[fault]})
     with stand_in():
         executor = HipExecutor(catalogue=catalogue)
         call = OnDevice(executor, make_problem([40]), ENTRY)

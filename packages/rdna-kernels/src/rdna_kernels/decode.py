@@ -119,6 +119,8 @@ def _named(*arrays: Any) -> dict[str, Any]:
 
 
 def _is_capped(softcap: Any) -> bool:
+    if type(softcap) is float and softcap == 0:  # the usual one, at no cost
+        return False
     return softcap is not None and not (isinstance(softcap, Real) and softcap == 0)  # an array has no truth value
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from rdna_registry import DEFAULT_TARGET, as_target
 
-from rdna_kernels.arrays import HOST, Look, host_array, is_tensor, kind_of, look
+from rdna_kernels.arrays import HOST, host_array, is_tensor, kind_of, look
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.errors import ArgumentError, ExecutorError
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
@@ -30,6 +30,7 @@ class EmulatedExecutor(Executor):
     ArgumentError for values that are not allowed, ExecutorError without rdna-emulator.
     """
 
+    look = staticmethod(look)
     name: ClassVar[str] = "emulated"
 
     def __init__(
@@ -84,9 +85,6 @@ class EmulatedExecutor(Executor):
 
     def accepts(self, array: Any) -> bool:
         return kind_of(array).place(array) == HOST
-
-    def look(self, array: Any) -> Look:
-        return look(array)
 
     def layout(self, array: Any) -> Layout:
         return kind_of(array).layout(array)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rdna_kernels.arrays import Look, kind_of, look
+from rdna_kernels.arrays import kind_of, look
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.code_object import kernel_arguments
 from rdna_kernels.errors import ArgumentError, ExecutorError, OutOfMemoryError
@@ -43,6 +43,7 @@ class HipExecutor(Executor):
     ExecutorError without a runtime, a device or a build for it; ArgumentError for a device that is not there.
     """
 
+    look = staticmethod(look)
     name: ClassVar[str] = "hip"
     tracks_memory: ClassVar[bool] = False
 
@@ -73,9 +74,6 @@ class HipExecutor(Executor):
 
     def accepts(self, array: Any) -> bool:
         return kind_of(array).place(array) == self._place
-
-    def look(self, array: Any) -> Look:
-        return look(array)
 
     def layout(self, array: Any) -> Layout:
         return kind_of(array).layout(array)
