@@ -17,7 +17,7 @@ from typing import Any
 
 from rdna_kernels import ArgumentError, Catalogue, HipExecutor, KernelsError
 from rdna_kernels.executors.hip_library import HipLibrary
-from rdna_registry import Layout, explain, select
+from rdna_registry import TARGETS, Layout, explain, select
 
 from rdna_bench.machine import Machine
 from rdna_bench.self_test import SelfTest, self_test
@@ -95,7 +95,8 @@ def diagnose(shape: DecodeShape, progress: Callable[[str], None]) -> Diagnosis:
             f"{properties.lds_bytes} bytes of LDS, {properties.runtime} ({executor.library.path})"
         )
     if builds:
-        diagnosis.self_test = self_test(executors, sorted(builds), progress)
+        emulated = [target.name for target in TARGETS if target.name in builds]
+        diagnosis.self_test = self_test(executors, emulated, progress)
     return diagnosis
 
 
