@@ -54,8 +54,8 @@ ADDRESSES = (
     Mutant(
         "V some dimensions off",
         "decode/offsets.h",
-        "lane() % 16 * kDimBlocks)",
-        "(lane() + 1) % 16 * kDimBlocks)",
+        "lane_dim(lane() % 16)",
+        "lane_dim((lane() + 1) % 16)",
         SMALL,
     ),
     Mutant("another kv head's keys", "decode/pages.h", "place.kv_head * arguments.kv_stride_head", "0", SMALL),

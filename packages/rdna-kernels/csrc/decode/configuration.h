@@ -15,7 +15,9 @@ constexpr int kThreads = kWaves * kWaveSize;
 constexpr int kTileKeys = 16;                         // keys that a wave takes at a time
 constexpr int kTileWaves = kWaves / kHeadDimSplit;    // tiles that a workgroup takes at a time
 constexpr int kWaveDims = kHeadSize / kHeadDimSplit;  // head dimensions of a wave
-constexpr int kDimBlocks = kWaveDims / 16;            // matrix instructions along them
+constexpr int kKeyBlocks = kWaveDims / 16;            // matrix instructions along them, for scores
+constexpr int kLaneDims = (kKeyBlocks + 1) / 2 * 2;   // of V that a lane loads of a key: whole words
+constexpr int kDimBlocks = kLaneDims;                 // matrix instructions along the dimensions, for the output
 constexpr int kRowTiles = kRows / 16;
 constexpr int kElementBytes = 2;
 constexpr int kKeyBytes = kHeadSize * kElementBytes;  // of K or V of one key
@@ -25,14 +27,17 @@ constexpr bool kManySums = kRowTiles * kDimBlocks > 8;
 constexpr bool kValuesInLds = RDNA_V_IN_LDS != 0 || kManySums;
 constexpr bool kPrefetchValues = RDNA_PREFETCH != 0 && !kValuesInLds;
 
-// Query fragments that stay in registers, of a row tile's kDimBlocks; the others are read from LDS for each tile.
-constexpr int kQueryBlocks = kManySums ? 0 : smaller(kDimBlocks, (kHeadDimSplit > 1 ? 6 : 7) / kRowTiles);
+// Query fragments that stay in registers, of a row tile's kKeyBlocks; the others are read from LDS for each tile.
+constexpr int kQueryBlocks = kManySums ? 0 : smaller(kKeyBlocks, (kHeadDimSplit > 1 ? 6 : 7) / kRowTiles);
 
 // Fragments that are read from LDS before the first is needed: enough for its latency, few enough for the registers.
 constexpr int kFragmentsAhead = kRowTiles * kDimBlocks < 8 ? 2 : 1;
 
+// Lanes that share a row of K, 16 bytes each: a power of two. Those past the row's end repeat its last piece.
+constexpr int kKeyLanes = kKeyBlocks <= 4 ? 8 : 16;
+
 // A tile of K in LDS: 16 rows. A tile of V: for each dimension that one lane loads, both halves' keys of all lanes.
-constexpr int kKeyPitch = lds_pitch(kWaveDims * kElementBytes);
+constexpr int kKeyPitch = lds_pitch(kKeyLanes * 16);
 constexpr int kValuePitch = lds_pitch(2 * 16 * 16);
 constexpr int kTileBytes = larger(kTileKeys * kKeyPitch, kValuesInLds ? kDimBlocks * kValuePitch : 0);
 
@@ -42,15 +47,22 @@ constexpr int kScoresAt = kTilesAt + kWaves * kTileBytes;
 constexpr int kScoreBytes = kRowTiles * kWaveSize * (int)sizeof(float8);  // of one wave, where waves share a tile
 constexpr int kLoopBytes = kScoresAt + (kHeadDimSplit > 1 ? 2 * kWaves * kScoreBytes : 0);
 
+// Where V goes through LDS, a block of sums has 16 dimensions in a row; else, or where a lane's do not divide 16, it has
+// one dimension of each lane.
+constexpr bool kDimsInOrder = kValuesInLds && 16 % kLaneDims == 0;
+
 // The waves' results meet in LDS, 16 rows and so many dimensions at a time that they fit.
-constexpr int kMergePasses = kTileWaves * 16 * lds_pitch(kHeadSize * 4) > 40 * 1024 ? 2 : 1;
+constexpr int kWaveSums = 16 * kLaneDims;  // of a row: a wave's dimensions, some twice where lanes overlap
+constexpr bool kMergeHalves = kWaveSums == kWaveDims && kTileWaves * 16 * lds_pitch(kHeadSize * 4) > 40 * 1024;
+constexpr int kMergePasses = kMergeHalves ? 2 : 1;
 constexpr int kMergeDims = kHeadSize / kMergePasses;
-constexpr int kMergePitch = lds_pitch(kMergeDims * 4);
+constexpr int kMergeSums = kWaveSums / kMergePasses;
+constexpr int kMergePitch = lds_pitch(kHeadDimSplit * kMergeSums * 4);
 constexpr int kSharesAt = kTileWaves * 16 * kMergePitch;
 constexpr int kFlagAt = kSharesAt + kTileWaves * kRows * (int)sizeof(float) * 2;
 constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
 
-static_assert(kWaveDims == 64 || kWaveDims == 128, "a wave has 64 or 128 dimensions of a head");
+static_assert(kWaveDims % 16 == 0 && kWaveDims >= 48 && kWaveDims <= 128, "a wave has 48 to 128 dimensions of a head");
 static_assert(kRows % 16 == 0 && kWaves % kHeadDimSplit == 0 && (kHeadDimSplit & (kHeadDimSplit - 1)) == 0);
 static_assert(kMergePasses == 1 || kHeadDimSplit == 1);
 static_assert(RDNA_DOT_PRODUCT == 0, "the dot-product form is another kernel");

@@ -32,13 +32,13 @@ class Keys {
   // Element j of lane (h, c): bias + the score of key 2j + h for row c of each row tile.
   RDNA_INLINE void multiply(const Query &query, Accumulator (&scores)[kRowTiles]) const {
     constexpr int ahead = kFragmentsAhead;
-    Fragment keys[kDimBlocks];
+    Fragment keys[kKeyBlocks];
 #pragma unroll
     for (int block = 0; block < ahead; ++block) keys[block] = read(block);
     pin_order();
 #pragma unroll
-    for (int block = 0; block < kDimBlocks; ++block) {
-      if (block + ahead < kDimBlocks) keys[block + ahead] = read(block + ahead);
+    for (int block = 0; block < kKeyBlocks; ++block) {
+      if (block + ahead < kKeyBlocks) keys[block + ahead] = read(block + ahead);
 #pragma unroll
       for (int tile = 0; tile < kRowTiles; ++tile) {
         scores[tile] = Element::multiply_add(keys[block], query(tile, block), scores[tile]);

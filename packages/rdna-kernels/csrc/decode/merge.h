@@ -122,11 +122,11 @@ class Results {
   const Place &place_;
 };
 
-// In LDS a row of the merge holds kMergeDims dimensions as the accumulators have them: contiguous where V went through
-// LDS, else (V's lanes keep the dimensions that they loaded) 8 / kMergePasses of them kDimBlocks apart.
+// In LDS a row of the merge holds kMergeSums of each wave's sums as the accumulators have them: dimensions in order, or
+// 8 / kMergePasses of each block, whose dimensions are those that one lane loaded of V each.
 RDNA_INLINE void put_accumulators(const Accumulator (&sums)[kDimBlocks], int pass, Lds row, uint32_t half) {
   constexpr int blocks = kDimBlocks / kMergePasses, elements = 8 / kMergePasses;
-  if constexpr (kValuesInLds) {
+  if constexpr (kDimsInOrder) {
 #pragma unroll
     for (int block = 0; block < blocks; ++block) {
       const Accumulator &values = sums[pass * blocks + block];
@@ -146,14 +146,19 @@ RDNA_INLINE void put_accumulators(const Accumulator (&sums)[kDimBlocks], int pas
 }
 
 RDNA_INLINE float8 get_dims(Lds row, uint32_t dim) {
-  if constexpr (kValuesInLds) return joined(lds_load<float4>(row + dim * 4), lds_load<float4>(row + dim * 4 + 16));
+  row += dim / kWaveDims * kMergeSums * 4;
+  dim %= kWaveDims;
+  if constexpr (kDimsInOrder) return joined(lds_load<float4>(row + dim * 4), lds_load<float4>(row + dim * 4 + 16));
   constexpr int elements = 8 / kMergePasses;
-  row += dim / kWaveDims * kWaveDims * 4;
   float8 values;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    uint32_t lane_row = dim % kWaveDims / kDimBlocks + i / kDimBlocks;
-    values[i] = lds_load<float>(row + ((i % kDimBlocks * 2 + lane_row % 2) * elements + lane_row / 2) * 4);
+    uint32_t column = dim / kLaneDims + i / kLaneDims, block = i % kLaneDims;
+    if constexpr (8 % kLaneDims != 0) {
+      column = (dim + i) / kLaneDims;
+      block = dim + i - lane_dim(column);
+    }
+    values[i] = lds_load<float>(row + ((block * 2 + column % 2) * elements + column / 2) * 4);
   }
   return values;
 }
@@ -179,7 +184,7 @@ RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], c
 #pragma unroll
     for (int pass = 0; pass < kMergePasses; ++pass) {
       lds_barrier();
-      Lds mine = lds + (tile_wave * 16 + column) * kMergePitch + dim_wave * kWaveDims * 4;
+      Lds mine = lds + (tile_wave * 16 + column) * kMergePitch + dim_wave * kMergeSums * 4;
       put_accumulators(sums[tile], pass, mine, half);
       lds_barrier();
       constexpr uint32_t pieces = kMergeDims / 8;

@@ -7,17 +7,20 @@
 namespace rdna {
 
 // K: 16 bytes a lane. V: 16 lanes a row, two rows a load.
-constexpr int kKeyLanes = kWaveDims * kElementBytes / 16;  // of a row
 constexpr int kKeyLoadRows = kWaveSize / kKeyLanes;
 constexpr int kKeyLoads = kTileKeys / kKeyLoadRows;
 constexpr int kValueLoads = kTileKeys / 2;
+
+// The first of a wave's dimensions of V that a lane loads, by the lane's place in its half. Where the lanes would reach
+// past the last dimension, the last ones begin earlier and load what others have too.
+RDNA_INLINE uint32_t lane_dim(uint32_t column) { return smaller<uint32_t>(column * kLaneDims, kWaveDims - kLaneDims); }
 
 // Byte offsets of a lane's pieces from the tile's first key.
 class Offsets {
  public:
   RDNA_INLINE Offsets(uint32_t token_bytes, int first_dim) {
-    uint32_t key_column = first_dim * kElementBytes + lane() % kKeyLanes * 16;
-    uint32_t value_column = (first_dim + lane() % 16 * kDimBlocks) * kElementBytes;
+    uint32_t key_column = first_dim * kElementBytes + smaller<uint32_t>(lane() % kKeyLanes, kWaveDims / 8 - 1) * 16;
+    uint32_t value_column = (first_dim + lane_dim(lane() % 16)) * kElementBytes;
 #pragma unroll
     for (int i = 0; i < kKeyLoads; ++i) keys_[i] = (i * kKeyLoadRows + lane() / kKeyLanes) * token_bytes + key_column;
 #pragma unroll
@@ -42,7 +45,7 @@ class Offsets {
   }
 
  private:
-  static constexpr bool kShared = kKeyLanes == 16;
+  static constexpr bool kShared = kKeyLanes == 16 && kLaneDims == 8;
 
   uint32_t keys_[kKeyLoads], values_[kValueLoads];
 };

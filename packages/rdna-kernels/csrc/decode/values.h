@@ -1,5 +1,5 @@
 // V: rows come from memory as dimensions of one key; the matrix instruction wants keys of one dimension in
-// O^T += V^T P^T. A lane (h, c) loads kDimBlocks dimensions from c * kDimBlocks of the keys 2i + h, pairs keys, and has
+// O^T += V^T P^T. A lane (h, c) loads kLaneDims dimensions from lane_dim(c) of the keys 2i + h, pairs keys, and has
 // half of the keys; the other half's come through LDS (v_in_lds) or from the twin lane.
 #pragma once
 
@@ -11,16 +11,17 @@
 namespace rdna {
 
 class Values {
-  using Piece = uint32_t __attribute__((ext_vector_type(kDimBlocks / 2)));
+  using Piece = uint32_t __attribute__((ext_vector_type(kLaneDims / 2)));
 
  public:
   RDNA_INLINE explicit Values(Lds tile) {
     uint32_t half = lane() / 16, column = lane() % 16;
-    // Row r = 2j + h of a fragment is dimension 8h + j of its block.
+    // Row r = 2j + h of a fragment is dimension 8h + j of its block, or a dimension of lane r.
     uint32_t dim = 8 * half + column / 2;
+    Lds row = tile + (kDimsInOrder ? dim % kLaneDims * kValuePitch + dim / kLaneDims * 16 : column * 16);
     written_ = tile + half * 256 + column * 16;
-    own_ = tile + dim % kDimBlocks * kValuePitch + dim / kDimBlocks * 16 + half * 256;
-    other_ = tile + dim % kDimBlocks * kValuePitch + dim / kDimBlocks * 16 + (1 - half) * 256;
+    own_ = row + half * 256;
+    other_ = row + (1 - half) * 256;
     opaque(written_);
     opaque(own_);
     opaque(other_);
@@ -47,7 +48,7 @@ class Values {
 
   RDNA_INLINE Fragment fragment(int block) const {
     if constexpr (kValuesInLds) {
-      constexpr int step = 256 / kDimBlocks;
+      constexpr int step = kDimsInOrder ? 256 / kLaneDims : kValuePitch;
       return rdna::fragment(lds_load<word4>(own_ + block * step), lds_load<word4>(other_ + block * step));
     }
     return with_other_half(kPrefetchValues ? pairs_[block] : paired(block));

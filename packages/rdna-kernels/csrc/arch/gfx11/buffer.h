@@ -14,8 +14,9 @@ RDNA_INLINE Buffer buffer(uint64_t base, uint32_t bytes) {
 
 template <class T>
 RDNA_INLINE T load(Buffer from, uint32_t offset, int immediate = 0) {
-  if constexpr (sizeof(T) == 8) return bits<T>(__builtin_amdgcn_raw_buffer_load_b64(from, offset + immediate, 0, 0));
-  if constexpr (sizeof(T) == 16) return bits<T>(__builtin_amdgcn_raw_buffer_load_b128(from, offset + immediate, 0, 0));
+  if constexpr (__is_same(T, word2)) return __builtin_amdgcn_raw_buffer_load_b64(from, offset + immediate, 0, 0);
+  if constexpr (__is_same(T, word3)) return __builtin_amdgcn_raw_buffer_load_b96(from, offset + immediate, 0, 0);
+  if constexpr (__is_same(T, word4)) return __builtin_amdgcn_raw_buffer_load_b128(from, offset + immediate, 0, 0);
 }
 
 }  // namespace rdna

@@ -17,6 +17,7 @@ using float2 = float __attribute__((ext_vector_type(2)));
 using float4 = float __attribute__((ext_vector_type(4)));
 using float8 = float __attribute__((ext_vector_type(8)));
 using word2 = uint32_t __attribute__((ext_vector_type(2)));
+using word3 = uint32_t __attribute__((ext_vector_type(3)));
 using word4 = uint32_t __attribute__((ext_vector_type(4)));
 using word8 = uint32_t __attribute__((ext_vector_type(8)));
 
