@@ -115,9 +115,9 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
         "seq_lens has dtype int64; it must be int32",
     ),
     "head size": (
-        put(q=np.ones((6, 4, 80), np.float16), kv_cache=np.ones((7, 2, 16, 160), np.float16), out=None),
+        put(q=np.ones((6, 4, 72), np.float16), kv_cache=np.ones((7, 2, 16, 144), np.float16), out=None),
         ArgumentError,
-        "q has head size 80; served are 64, 128",
+        "q has head size 72; served are 64, 80, 96, 128, 192, 256, 512",
     ),
     "cache of another head size": (
         put(kv_cache=np.ones((7, 2, 16, 256), np.float16)),

@@ -11,7 +11,7 @@ from rdna_registry.builds import Build
 from rdna_registry.decode_tables import tuned_rows
 from rdna_registry.dtypes import DType
 
-SERVED_HEAD_SIZES: tuple[int, ...] = (64, 128, 256, 512)
+SERVED_HEAD_SIZES: tuple[int, ...] = (64, 80, 96, 128, 192, 256, 512)
 """Head sizes that kernels are built for."""
 
 DOT_PRODUCT_SERVED = False
