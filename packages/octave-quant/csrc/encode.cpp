@@ -44,7 +44,8 @@ _Float16 quantize(const float* y, int n, std::uint8_t* codes) {
     store(codes + i, nearest<bits>(load<Floats>(y + i) / rms * Codebook<bits>::multiplier));
   }
   const float dot = sum(n, [&](int i) { return load<Floats>(y + i) * levels_of<bits>(load<Bytes>(codes + i)); });
-  if (!(dot > 0)) return 0;
+  // An Inf in a block's first dimension gives it to all coordinates with one sign, and so to dot.
+  if (!(dot > 0 && dot < __builtin_inff())) return 0;
   const float scale = 64 * energy / dot;
   return static_cast<_Float16>(scale < 65504 ? scale : 65504);
 }

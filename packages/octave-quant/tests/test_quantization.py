@@ -86,6 +86,18 @@ def test_a_group_that_is_not_finite_reads_back_as_zeros(fmt: OctaveFormat, seed:
         quantize(np.zeros_like(k), v, fmt, nonfinite="raise")
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("fmt", [OctaveFormat(128, 64, 4), OctaveFormat(192, 0, 3), OctaveFormat(256, 64, 3, True)])
+def test_no_dimension_hides_what_is_not_finite(fmt: OctaveFormat, bad: float) -> None:
+    k = np.ones((fmt.head_size, 1, fmt.head_size), np.float32)
+    k[np.arange(fmt.head_size), 0, np.arange(fmt.head_size)] = bad  # token d has it in dimension d
+    scales = quantize(k, k, fmt)[:, 0, fmt.off_scales :][:, : 2 * fmt.num_scales].copy().view(np.float16)
+    assert (scales[:, -1] == 0).all()
+    group = np.arange(fmt.head_size) // fmt.k_rotation_block
+    assert (scales[np.arange(fmt.head_size), group] == 0).all()
+    assert np.count_nonzero(scales[:, :-1]) == fmt.head_size * (fmt.num_k_scales - 1)
+
+
 def test_a_scale_past_fp16_saturates() -> None:
     fmt = OctaveFormat(64, 64, 4)
     k = np.full((1, 1, 64), 60000, np.float32)

@@ -78,7 +78,9 @@ def _quantize(y: Float32, bits: int) -> tuple[NDArray[np.uint8], NDArray[np.floa
         codes += scaled > midpoint
     dot = _sum(y * LEVELS[bits][codes])
     scale = np.float32(64) * energy / dot
-    return codes, np.where(dot > 0, np.where(scale < _MOST, scale, _MOST), np.float32(0)).astype(np.float16)
+    # An Inf in a block's first dimension gives it to all coordinates with one sign, and so to dot.
+    valid = (dot > 0) & (dot < np.inf)
+    return codes, np.where(valid, np.where(scale < _MOST, scale, _MOST), np.float32(0)).astype(np.float16)
 
 
 def _sum(terms: Float32) -> Float32:
