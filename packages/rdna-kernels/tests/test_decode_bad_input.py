@@ -249,6 +249,19 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
         ArgumentError,
         "65536 sequences make a grid .* at most 65535: call for parts of the batch",
     ),
+    "too many partial results": (
+        put(
+            q=np.ones((40000, 32, 64), np.float16),
+            kv_cache=np.ones((1, 32, 16, 128), np.float16),
+            block_table=np.zeros((40000, 1), np.int32),
+            seq_lens=np.zeros(40000, np.int32),
+            max_query_len=1,
+            out=None,
+            variant=KernelVariant(64, 32, 32, 1, 16, 1, max_segments=128, waves=4),
+        ),
+        ArgumentError,
+        "40000 sequences need 2621440000 rows of partial results; kernels count at most 2147483647: call for parts",
+    ),
     # Values.
     "negative length": (put(seq_lens=np.array([17, -2, 0], np.int32)), ArgumentError, r"seq_lens\[1\] is -2"),
     "narrow table": (

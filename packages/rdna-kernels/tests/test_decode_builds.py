@@ -37,6 +37,7 @@ def test_build(executor: Executor, build: Build) -> None:
                 dtype=entry.dtype.value,
             )
             records: list[LaunchRecord] = []
-            assert fault_of(problem, problem.exact(), executor, report=records) is None, (entry.name, lengths)
+            fault = fault_of(problem, problem.exact(), executor, report=records, variant=entry)
+            assert fault is None, (entry.name, lengths)
             assert records[0].build == build.name
             assert records[0].provenance.startswith(("tuned: ", "derived: "))

@@ -34,9 +34,9 @@ def entry_of(problem: Problem) -> KernelVariant:
     )
 
 
-def make_scratch(problem: Problem) -> tuple[Array, Array, Array, Array]:
-    """The registry's scratch of a problem, with NaN where no result is yet."""
-    scratch = rdna_registry.make_scratch(entry_of(problem), None, max_seqs=len(problem.seq_lens))
+def make_scratch(problem: Problem, entry: KernelVariant | None = None) -> tuple[Array, Array, Array, Array]:
+    """The registry's scratch of a problem (by default of its own choice), with NaN where no result is yet."""
+    scratch = rdna_registry.make_scratch(entry or entry_of(problem), None, max_seqs=len(problem.seq_lens))
     for partial in scratch[:3]:
         partial.fill(np.nan)
     return scratch
@@ -76,7 +76,7 @@ def at_far_pages(problem: Problem) -> Problem:
 
 def fault_of(problem: Problem, exact: Array, executor: Executor, **options: Any) -> str | None:
     """The first thing that is wrong: a finding or trap of the emulator, a wrong value, a counter left behind."""
-    scratch = make_scratch(problem)
+    scratch = make_scratch(problem, options.get("variant"))
     try:
         got = problem.run(executor, scratch=scratch, **options)
     except EmulatorError as error:

@@ -16,7 +16,7 @@ from rdna_registry import (
     example_entries,
     variants,
 )
-from rdna_registry.decode_builds import DOT_PRODUCT_SERVED, builds_of, nearest_head_size, tuned_head_size
+from rdna_registry.decode_builds import builds_of, nearest_head_size, tuned_head_size
 
 TUNED = (64, 128, 256, 512)
 FAMILY = (64, 80, 96, 128, 192, 256, 512)
@@ -100,19 +100,17 @@ def test_bad_fields_are_refused(change: dict[str, object], argument: str) -> Non
 def test_every_entry_has_its_build_in_the_list() -> None:
     listed = builds(head_sizes=TUNED)
     wanted = {entry.build for entry in variants()}
-    assert len(wanted) == 66
-    assert sum(build.dot_product for build in wanted) == 10
-    served = {build for build in wanted if DOT_PRODUCT_SERVED or not build.dot_product}
-    assert served == {build for build in listed if entries_of(build)}
-    assert len(listed) == len({build.name for build in listed}) == len(served) + 2
+    assert len(wanted) == 58
+    assert wanted == {build for build in listed if entries_of(build)}
+    assert len(listed) == len({build.name for build in listed}) == len(wanted)
 
 
 def test_the_builds_of_the_whole_family() -> None:
     listed = builds(head_sizes=FAMILY)
-    matrix = Counter(build.head_size for build in listed if not build.dot_product)
-    assert matrix == {64: 14, 80: 8, 96: 6, 128: 16, 192: 6, 256: 20, 512: 8}
-    assert sum(build.dot_product for build in listed) == (10 if DOT_PRODUCT_SERVED else 0)
+    of_size = Counter(build.head_size for build in listed)
+    assert of_size == {64: 14, 80: 8, 96: 6, 128: 16, 192: 6, 256: 20, 512: 8}
     for build in listed:
+        assert build.dot_product == 0
         other = dataclasses.replace(build, dtype=DType.bf16 if build.dtype is DType.fp16 else DType.fp16)
         assert other in listed
         assert build.head_size % (16 * build.waves_per_tile) == 0

@@ -27,7 +27,7 @@ from rdna_registry import (
     variants,
     workgroups_per_row,
 )
-from rdna_registry.decode_builds import DOT_PRODUCT_SERVED, builds_of
+from rdna_registry.decode_builds import builds_of
 from rdna_registry.decode_rule import LONGEST_TUNED, MOST_SEGMENTS, derive
 from rdna_registry.decode_tables import as_shape
 
@@ -184,9 +184,26 @@ def test_shapes_that_no_build_serves(change: dict[str, Any], argument: str, allo
 
 def test_select_gives_the_tuned_entry() -> None:
     for entry in variants():
-        if entry.head_size in SERVED_HEAD_SIZES and (DOT_PRODUCT_SERVED or not entry.dot_product):
+        if not entry.dot_product:
             assert select(**entry_call(entry)) is entry
             assert provenance(entry).startswith("tuned: published tuning for ")
+
+
+def test_select_leaves_dot_product_entries_to_who_asks_for_them() -> None:
+    found = [entry for entry in variants() if entry.dot_product]
+    assert len(found) == 120
+    for entry in found:
+        assert variant_for(**entry_call(entry)) is entry
+        assert entry.build in builds()
+        origin = provenance(entry).removesuffix(" (for the dot-product form, run by the matrix form)")
+        assert origin.startswith("tuned: published tuning for ")
+        derived = select(**entry_call(entry))
+        assert derived.dot_product == 0
+        row = origin.removeprefix("tuned: ")
+        left_out = f"; the row of this shape, {row}, is for the dot-product form, whose knobs are not taken"
+        assert provenance(derived).startswith("derived: ")
+        assert provenance(derived).endswith(left_out)
+        assert explain(**entry_call(entry)).endswith(f"{left_out}.")
 
 
 @given(calls, st.integers(1, MAX_GQA))
@@ -256,7 +273,9 @@ def test_workgroups_are_about_those_of_the_neighbours(call: dict[str, Any], gqa:
     entry = derived.variant
     per_segment = workgroups_per_row(entry)
     tuned = [row.variant for row in derived.neighbours]
-    wanted = math.prod(near.max_segments * workgroups_per_row(near) for near in tuned) ** (1 / len(tuned))
+    heads = [near.num_q_heads if near.dot_product else workgroups_per_row(near) for near in tuned]
+    workgroups = [near.max_segments * each for near, each in zip(tuned, heads, strict=True)]
+    wanted = math.prod(workgroups) ** (1 / len(tuned))
     if entry.max_segments < MOST_SEGMENTS:
         assert per_segment * entry.max_segments >= wanted - per_segment / 2 - 1e-6
     if entry.max_segments > 1:
@@ -272,7 +291,7 @@ def test_the_rule_keeps_to_the_builds_of_all_head_sizes(head_size: int) -> None:
                 derived = derive(as_shape(gqa * 3, 3, head_size, max_query_len, 64, 1, window, "fp16", False))
                 assert derived is not None
                 assert derived.variant.build in known
-                assert not derived.variant.dot_product or derived.variant.row_groups == 1
+                assert not derived.variant.dot_product
 
 
 def test_all_that_is_wrong_is_in_the_nearest_call() -> None:
@@ -308,7 +327,7 @@ def test_long_queries_share_reads(head_size: int, gqa: int, num_kv_heads: int, m
     assert (entry.max_query_len, entry.dot_product) == (max_query_len, 0)
     # All rows have a place, and no build of the head size would need fewer reads of K and V.
     assert entry.row_groups * entry.rows_per_group >= rows
-    widest = max(build.rows_padded for build in builds_of(head_size) if not build.dot_product)
+    widest = max(build.rows_padded for build in builds_of(head_size))
     assert widest == (16 if head_size == 512 else 32)
     assert entry.row_groups == -(-rows // widest)
     assert entry.rows_padded == (16 if rows <= 16 else widest)
@@ -324,13 +343,12 @@ def test_long_queries_keep_the_shortest_segment_of_their_neighbour() -> None:
         assert 0 <= keys - near.min_segment_blocks * key_block(near) < key_block(long.variant)
 
 
-def test_large_groups_leave_the_dot_product() -> None:
-    served = int(DOT_PRODUCT_SERVED)
+def test_dot_product_rows_give_no_knobs() -> None:
     assert variant_for(8, 1, 256, 1, 16, 1, 0, "fp16").dot_product  # type: ignore[union-attr]
-    for gqa, dot_product in ((7, served), (9, 0), (16, 0), (32, 0)):
+    for gqa in (1, 7, 8, 9, 16, 32):
         derived = derive(as_shape(gqa, 1, 256, 1, 16, 1, 0, "fp16", False))
         assert derived is not None
-        assert derived.variant.dot_product == dot_product
+        assert (derived.variant.dot_product, derived.nearest.variant.dot_product) == (0, 0)
 
 
 def test_the_rule_has_nothing_where_no_build_fits() -> None:

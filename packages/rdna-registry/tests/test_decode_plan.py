@@ -156,7 +156,7 @@ def test_key_blocks_and_widths() -> None:
     assert key_block(dataclasses.replace(VARIANT, head_dim_split=2)) == 32
     assert workgroups_per_row(VARIANT) == 8
     assert workgroups_per_row(dataclasses.replace(VARIANT, row_groups=2)) == 16
-    assert workgroups_per_row(dataclasses.replace(VARIANT, dot_product=1)) == 32
+    assert workgroups_per_row(dataclasses.replace(VARIANT, dot_product=1)) == 8
 
 
 def test_arrays_changed_in_place_are_planned_again() -> None:

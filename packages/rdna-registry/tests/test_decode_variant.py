@@ -108,6 +108,15 @@ def test_scratch_of_dot_product_entries() -> None:
     assert scratch_bytes(variant) == 4 * (rows * 128 + 2 * rows + 32)
 
 
+def test_a_dot_product_entry_has_a_matrix_build_that_fits_in_its_scratch() -> None:
+    variant = KernelVariant(**{**SHAPE, "max_query_len": 1}, waves=4, max_segments=5, dot_product=1)
+    assert variant.build.name == "decode_h128_r16_w4_s0_p0_l0_d0_fp16"
+    assert dataclasses.replace(variant, max_query_len=3).build.name == "decode_h128_r32_w4_s4_p0_l0_d0_fp16"
+    (rows, _), _, counters = variant.scratch_shapes()
+    assert variant.num_kv_heads * variant.max_segments * variant.rows_per_group == rows
+    assert variant.num_kv_heads * variant.row_groups <= counters
+
+
 def test_strides() -> None:
     variant = KernelVariant(**{**SHAPE, "page_size": 48})
     assert expected_kv_cache_strides(variant) == (4 * 48 * 256, 48 * 256, 256)

@@ -49,8 +49,8 @@ class Results {
   }
 
   RDNA_INLINE void put_partial(int row, int dim, const Piece &piece, float reference) const {
-    int64_t slot = first_slot(place_.segment);
-    uint64_t sums = address(arguments_.partial_acc) + slot * kHeadSize * 4;
+    uint64_t slot = first_slot(place_.segment);
+    uint64_t sums = address(arguments_.partial_acc) + slot * (kHeadSize * 4);
     uint32_t offset = (row * kHeadSize + dim) * 4;
     store(sums, offset, piece.values.lo);
     store(sums, offset + 16, piece.values.hi);
@@ -63,7 +63,7 @@ class Results {
   // The last workgroup to arrive merges what all have put; no one waits for it.
   RDNA_INLINE void merge_partials(int segments, Lds flag, uint32_t thread) const {
     opaque(thread);
-    Global<int> counter = (Global<int>)(arguments_.counters + group() * 4);
+    Global<int> counter = (Global<int>)(arguments_.counters + group());
     release_to_device();
     barrier();
     if (thread == 0) lds_store(flag, count_arrival(counter));
@@ -87,8 +87,8 @@ class Results {
       float8 values[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        int64_t slot = first_slot(smaller(first + i, segments - 1));
-        uint64_t sums = address(arguments_.partial_acc) + slot * kHeadSize * 4;
+        uint64_t slot = first_slot(smaller(first + i, segments - 1));
+        uint64_t sums = address(arguments_.partial_acc) + slot * (kHeadSize * 4);
         uint32_t offset = (row * kHeadSize + dim) * 4;
         shares[i].reference = load<float>(address(arguments_.partial_max) + slot * 4, row * 4);
         shares[i].sum = load<float>(address(arguments_.partial_sum) + slot * 4, row * 4);
@@ -111,12 +111,15 @@ class Results {
   }
 
   // Of (sequence, kv head, row group).
-  RDNA_INLINE int64_t group() const {
-    int64_t head = (int64_t)place_.sequence * arguments_.num_kv_heads + place_.kv_head;
-    return head * arguments_.row_groups + place_.row_group;
+  RDNA_INLINE uint32_t group() const {
+    return (place_.sequence * arguments_.num_kv_heads + place_.kv_head) * arguments_.row_groups + place_.row_group;
   }
 
-  RDNA_INLINE int64_t first_slot(int segment) const { return (group() * arguments_.max_segments + segment) * kRows; }
+  // Row groups have slots for as many rows as the largest has, none for padding rows. The host sees to it that all
+  // slots are fewer than 2^31.
+  RDNA_INLINE uint32_t first_slot(int segment) const {
+    return (group() * arguments_.max_segments + segment) * place_.most_rows;
+  }
 
   const DecodeArguments &arguments_;
   const Place &place_;

@@ -12,6 +12,7 @@ namespace rdna {
 struct Place {
   int segment, kv_head, row_group, sequence;
   int first_row, rows;  // of the kv head's gqa * max_query_len query rows
+  int most_rows;        // of any row group: the last may have fewer
   float reciprocal_tokens;
 };
 
@@ -23,9 +24,9 @@ RDNA_INLINE Place find_place(const DecodeArguments &arguments) {
   place.kv_head = uniform(small_quotient(group, reciprocal((float)arguments.row_groups)));
   place.row_group = group - place.kv_head * arguments.row_groups;
   int total = arguments.gqa * arguments.max_query_len;
-  int each = uniform(small_quotient(total + arguments.row_groups - 1, reciprocal((float)arguments.row_groups)));
-  place.first_row = place.row_group * each;
-  place.rows = smaller(total - place.first_row, each);
+  place.most_rows = uniform(small_quotient(total + arguments.row_groups - 1, reciprocal((float)arguments.row_groups)));
+  place.first_row = place.row_group * place.most_rows;
+  place.rows = smaller(total - place.first_row, place.most_rows);
   place.reciprocal_tokens = reciprocal((float)arguments.max_query_len);
   return place;
 }

@@ -30,6 +30,7 @@ from rdna_kernels.scratch import ScratchNeed
 PAGE_MULTIPLE = 16
 _LARGEST_WINDOW = 2**31 - 1
 _MOST_WORKGROUPS = 65535  # along y and z
+_MOST_SLOTS = 2**31 - 1
 _MOST_TOKEN_STRIDE = 2**26  # elements; kernels address the 16 keys of a tile with 32-bit byte offsets
 _HND = 1
 
@@ -132,14 +133,14 @@ def decode_call(
     out_token, out_head, _ = element_strides(out, dtype.itemsize)
     kv_block, kv_head, kv_token, _ = element_strides(kv_cache, dtype.itemsize)
     grid = (chosen.max_segments, num_kv_heads * chosen.row_groups, num_seqs)
-    _require_launchable(grid, num_seqs, kv_token)
     (partial_rows, width), _, counters = chosen.scratch_shapes()
+    _require_launchable(grid, num_seqs, num_seqs * partial_rows, kv_token)
     return DecodeCall(
         variant=chosen,
         build_name=chosen.build.name,
         provenance=provenance(chosen),
         grid=grid,
-        block=chosen.waves * 32,
+        block=chosen.build.waves * 32,
         need=ScratchNeed(num_seqs * partial_rows, width, num_seqs * counters),
         constants={
             "q_stride_token": q_token,
@@ -197,11 +198,16 @@ def _require_heads(num_q_heads: int, num_kv_heads: int) -> None:
         )
 
 
-def _require_launchable(grid: tuple[int, int, int], num_seqs: int, kv_stride_token: int) -> None:
+def _require_launchable(grid: tuple[int, int, int], num_seqs: int, slots: int, kv_stride_token: int) -> None:
     if max(grid[1:]) > _MOST_WORKGROUPS:
         raise ArgumentError(
             f"{num_seqs} sequences make a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups; a dimension has at "
             f"most {_MOST_WORKGROUPS}: call for parts of the batch"
+        )
+    if slots > _MOST_SLOTS:
+        raise ArgumentError(
+            f"{num_seqs} sequences need {slots} rows of partial results; kernels count at most {_MOST_SLOTS}: call for "
+            "parts of the batch"
         )
     if kv_stride_token > _MOST_TOKEN_STRIDE:
         raise ArgumentError(

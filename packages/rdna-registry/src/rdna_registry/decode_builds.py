@@ -14,9 +14,6 @@ from rdna_registry.dtypes import DType
 SERVED_HEAD_SIZES: tuple[int, ...] = (64, 80, 96, 128, 192, 256, 512)
 """Head sizes that kernels are built for."""
 
-DOT_PRODUCT_SERVED = False
-"""Whether the dot-product form is built; where not, shapes with such tuned rows get entries from their neighbours."""
-
 # The share of a head size's matrix rows that must use a build for a head size without rows to have its like.
 _COMMON = 1 / 6
 
@@ -47,14 +44,13 @@ def nearest_head_size(head_size: int, among: tuple[int, ...]) -> int:
 def builds_of(head_size: int) -> frozenset[Build]:
     """Every build of a head size, whether it is served or not, in both dtypes.
 
-    A head size with tuned rows has the builds of these rows, those of the dot-product form if `DOT_PRODUCT_SERVED`. Any
-    other has the builds that at least a sixth of the matrix (not dot-product) rows of its `tuned_head_size` use, made
-    for its own size. Both have their `wide_builds` too.
+    A head size with tuned rows has the builds of these rows (of dot-product rows too: `KernelVariant.build` is a matrix
+    build). Any other has the builds that at least a sixth of the rows of its `tuned_head_size` use, dot-product rows
+    left out, made for its own size. Both have their `wide_builds` too.
     """
     tuned = tuned_head_size(head_size)
-    used = Counter(row.variant.build for row in tuned_rows() if row.variant.head_size == tuned)
-    if tuned != head_size or not DOT_PRODUCT_SERVED:
-        used = Counter({build: rows for build, rows in used.items() if not build.dot_product})
+    rows_of_size = [row.variant for row in tuned_rows() if row.variant.head_size == tuned]
+    used = Counter(variant.build for variant in rows_of_size if tuned == head_size or not variant.dot_product)
     if tuned != head_size:
         least = _COMMON * used.total()
         used = Counter({build: rows for build, rows in used.items() if rows >= least and _splits(build, head_size)})

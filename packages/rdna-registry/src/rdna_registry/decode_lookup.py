@@ -9,7 +9,7 @@ from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError
 from rdna_registry.builds import Build
 from rdna_registry.decode_builds import SERVED_HEAD_SIZES, builds_of, nearest_head_size
 from rdna_registry.decode_rule import Derived, derive
-from rdna_registry.decode_tables import DecodeShape, as_shape, shape_of, tuned_entry, variants
+from rdna_registry.decode_tables import DecodeShape, TunedRow, as_shape, shape_of, tuned_entry, variants
 from rdna_registry.decode_variant import MAX_QUERY_LEN, KernelVariant, Layout
 from rdna_registry.remember import remembered
 from rdna_registry.targets import DEFAULT_TARGET, Target, as_target
@@ -62,6 +62,10 @@ def select(
 ) -> KernelVariant:
     """An entry for a shape: the tuned one, else one derived from its tuned neighbours as `decode_rule.derive` says.
 
+    A tuned dot-product entry is not chosen, for its segments were tuned for a workgroup for each q head, and it runs
+    with one for each kv head (`KernelVariant.build`): the derived entry has more. Who asks for it by `variant_for` can
+    run it.
+
     The arguments are those of `variant_for`. ValueError, naming the argument, what was given, what is allowed and the
     nearest build, where none serves the shape: head sizes outside `SERVED_HEAD_SIZES`, more than `MAX_QUERY_LEN` query
     tokens, more than `MAX_GQA` query heads to a kv head, pages that are no multiple of 16, layout NHD.
@@ -99,7 +103,7 @@ def provenance(variant: KernelVariant) -> str:
     shape = shape_of(variant)
     entry = tuned_entry(shape)
     if entry is not None and entry[0] == variant:
-        return f"tuned: {entry[1].origin}"
+        return _tuned_origin(*entry)
     try:
         choice = _choose(shape)
     except ValueError:
@@ -119,12 +123,17 @@ def _choose(shape: DecodeShape) -> _Choice:
 
 def _served(shape: DecodeShape) -> _Choice:
     entry = tuned_entry(shape)
-    if entry is not None and entry[0].build in builds_of(shape.head_size):
-        return _Choice(entry[0], f"tuned: {entry[1].origin}")
+    if entry is not None and not entry[0].dot_product and entry[0].build in builds_of(shape.head_size):
+        return _Choice(entry[0], _tuned_origin(*entry))
     derived = derive(shape)
     if derived is None:
         raise RuntimeError(f"the rule has no entry for {shape}, which its builds should serve")
     return _Choice(derived.variant, _origin(shape, derived))
+
+
+def _tuned_origin(variant: KernelVariant, row: TunedRow) -> str:
+    note = " (for the dot-product form, run by the matrix form)" if variant.dot_product else ""
+    return f"tuned: {row.origin}{note}"
 
 
 def _origin(shape: DecodeShape, derived: Derived) -> str:
@@ -135,7 +144,11 @@ def _origin(shape: DecodeShape, derived: Derived) -> str:
     if tuned.max_query_len != shape.max_query_len:
         differences.append(f"{tuned.max_query_len} query tokens")
     suffix = f" (of {' and '.join(differences)}, the nearest)" if differences else ""
-    return f"derived: from {' and '.join(row.origin for row in derived.neighbours)}{suffix}"
+    entry = tuned_entry(shape)
+    note = ""
+    if entry is not None and entry[0].dot_product:
+        note = f"; the row of this shape, {entry[1].origin}, is for the dot-product form, whose knobs are not taken"
+    return f"derived: from {' and '.join(row.origin for row in derived.neighbours)}{suffix}{note}"
 
 
 def _refusal(shape: DecodeShape) -> tuple[str, int, str] | None:

@@ -64,8 +64,8 @@ def key_block(variant: KernelVariant) -> int:
 
 
 def workgroups_per_row(variant: KernelVariant) -> int:
-    """Workgroups that run a row of a plan: one for each (kv head, row group), or for each q head of a dot product."""
-    return variant.num_q_heads if variant.dot_product else variant.num_kv_heads * variant.row_groups
+    """Workgroups that run a row of a plan: one for each (kv head, row group)."""
+    return variant.num_kv_heads * variant.row_groups
 
 
 def decode_plan_capacity(num_seqs: int, variant: KernelVariant, target_workgroups: int) -> int:

@@ -40,15 +40,16 @@ def derive(shape: DecodeShape) -> Derived | None:
        those at the smallest distance |log2 of the ratio of kv heads| + |log2 of the ratio of group sizes| + |log2 of
        the ratio of windows| / 2, then those with the nearest page.
     2. The nearest neighbour whose build (for this head size, with fewer padded rows if fewer do) is in
-       `decode_builds.builds_of` gives waves, head_dim_split, prefetch, v_in_lds, dot_product and min_segment_blocks. A
-       dot-product row reads all keys for each q head: it gives them to group sizes up to its own only.
+       `decode_builds.builds_of` gives waves, head_dim_split, prefetch, v_in_lds and min_segment_blocks. A dot-product
+       row does not, not even to its own shape: it was tuned for a workgroup for each q head, and of the matrix form's,
+       one for each kv head, it would have too few.
     3. A neighbour of the same heads gives row_groups and max_segments too; one of the same group size gives row_groups.
        Otherwise row_groups is the fewest that fit the build's rows.
-    4. A query longer than `LONGEST_TUNED` has the fewest row groups that any matrix build of the head size allows, the
+    4. A query longer than `LONGEST_TUNED` has the fewest row groups that any build of the head size allows, the
        neighbour's build or a wide one: the queries of a group share each read of K and V. Segments are then no shorter
        in keys than the neighbour's.
     5. max_segments makes segments * kv heads * row groups about what the two nearest head configurations have (their
-       geometric mean), at least 1 and at most `MOST_SEGMENTS`.
+       geometric mean; a dot-product row counts as tuned, segments * q heads), at least 1 and at most `MOST_SEGMENTS`.
     6. With a window, max_segments is at most what the keys of a window can fill.
     """
     if not builds_of(shape.head_size):
@@ -67,8 +68,7 @@ def derive(shape: DecodeShape) -> Derived | None:
         neighbours = (nearest,)
     else:
         workgroups = math.prod(_workgroups(row.variant) for row in neighbours) ** (1 / len(neighbours))
-        heads = shape.num_q_heads if form.build.dot_product else shape.num_kv_heads * form.row_groups
-        segments = round(workgroups / heads)
+        segments = round(workgroups / (shape.num_kv_heads * form.row_groups))
     least = _least_blocks(near, form.build)
     segments = max(1, min(segments, MOST_SEGMENTS, _segments_of_window(shape, form.build, least)))
     variant = KernelVariant(
@@ -85,7 +85,6 @@ def derive(shape: DecodeShape) -> Derived | None:
         head_dim_split=form.build.head_dim_split,
         prefetch=form.build.prefetch,
         v_in_lds=form.build.v_in_lds,
-        dot_product=form.build.dot_product,
         dtype=shape.dtype,
         window=shape.window,
         batched=shape.batched,
@@ -129,18 +128,13 @@ def _workgroups(variant: KernelVariant) -> int:
 
 def _form(shape: DecodeShape, near: KernelVariant) -> _Form | None:
     """The build and row groups that a neighbour gives to a shape, or None where there is no such build."""
+    if near.dot_product:
+        return None
     rows = shape.gqa * shape.max_query_len
     like = dataclasses.replace(near.build, head_size=shape.head_size)
     if shape.max_query_len > LONGEST_TUNED:
-        return None if near.dot_product else _fewest_groups(rows, (like, *wide_builds(shape.head_size)))
-    if near.dot_product:
-        if shape.gqa > near.gqa:
-            return None
-        groups = 1
-    elif shape.gqa == near.gqa:
-        groups = near.row_groups
-    else:
-        groups = -(-rows // near.rows_padded)
+        return _fewest_groups(rows, (like, *wide_builds(shape.head_size)))
+    groups = near.row_groups if shape.gqa == near.gqa else -(-rows // near.rows_padded)
     build = dataclasses.replace(like, rows_padded=_padded(rows, groups))
     return _Form(build, groups) if build in builds_of(shape.head_size) else None
 

@@ -40,7 +40,8 @@ class KernelVariant:
     ``max_segments`` bounds the KV segments of a (kv head, row group); ``row_groups`` workgroups share the query rows of
     a kv head; a segment has at least ``min_segment_blocks`` key blocks; ``waves`` are those of a workgroup, of which
     ``head_dim_split`` share a key tile (0: the kernel's own choice); ``window`` is in keys, 0 for full causal
-    attention. Knobs that contradict each other are a ValueError.
+    attention. ``dot_product`` marks an entry tuned for a kernel with a workgroup for each q head; here a workgroup for
+    each kv head runs it, see `build`. Knobs that contradict each other are a ValueError.
     """
 
     head_size: int
@@ -139,15 +140,24 @@ class KernelVariant:
 
     @functools.cached_property
     def build(self) -> Build:
-        """The code object that serves this entry."""
+        """The code object that serves this entry.
+
+        An entry with ``dot_product`` = 1 has a matrix build: the dot-product form would ask for each byte of K and V
+        once for each of the gqa q heads, the matrix form asks once. It is the build of the entry's waves and of the
+        kernel's own head_dim_split; where the rows need more than one WMMA tile, 4 waves share each key tile, for the
+        accumulators of fewer would not fit in registers. Segments are those of the entry, in key blocks of the build.
+        """
+        waves, split = self.waves, self.head_dim_split
+        if self.dot_product and self.rows_padded > ROW_TILE:
+            waves = split = 4
         return Build(
             head_size=self.head_size,
             rows_padded=self.rows_padded,
-            waves=self.waves,
-            head_dim_split=self.head_dim_split,
+            waves=waves,
+            head_dim_split=split,
             prefetch=self.prefetch,
             v_in_lds=self.v_in_lds,
-            dot_product=self.dot_product,
+            dot_product=0,
             dtype=self.dtype,
         )
 
@@ -155,8 +165,8 @@ class KernelVariant:
         """Shapes of the partial accumulators, of the partial maxima (and sums), and the number of counters.
 
         They are those of one sequence. WMMA entries have one partial row for each (kv head, row group, segment, padded
-        row) and 4 counters for each (kv head, row group); dot-product entries one row for each (q head, segment, query
-        token) and one counter for each q head.
+        row) and 4 counters for each (kv head, row group), of which launches use less; dot-product entries one row for
+        each (q head, segment, query token) and one counter for each q head.
         """
         if self.dot_product:
             rows = self.num_q_heads * self.max_segments * self.max_query_len
