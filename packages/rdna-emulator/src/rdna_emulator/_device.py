@@ -24,6 +24,7 @@ TARGETS = tuple(PARAMETERS)
 _LDS_LIMIT = 65536
 _MOST_YZ = 65535  # workgroups in each of the grid's y and z
 _MOST_WORKGROUPS = (1 << 31) - 1
+_ARGUMENTS_ALIGNMENT = 1 << 14  # of the L0 cache's size: what arguments evict in the model is the same in every run
 _SCRATCH_LIMIT = 262144  # a lane: 8 MiB a wave on the device
 _STACK = 16384  # scratch of a lane where the compiler could not tell how much calls need
 _MODE = 0xF0  # nearest even, denormals kept
@@ -228,7 +229,9 @@ class Kernel:
         self._check_size(workgroups, threads, lds)
         data, spans = self._packer.pack(args, workgroups, threads, lds, memory)
         span_array = (Span * len(spans))(*spans)
-        buffer = (ctypes.c_char * max(len(data), 1)).from_buffer(data or bytearray(1))
+        buffer = ctypes.create_string_buffer(len(data) + _ARGUMENTS_ALIGNMENT)
+        kernarg = -(-ctypes.addressof(buffer) // _ARGUMENTS_ALIGNMENT) * _ARGUMENTS_ALIGNMENT
+        ctypes.memmove(kernarg, bytes(data), len(data))
         launch = LaunchRecord.from_buffer_copy(self._template)
         launch.grid[:] = workgroups
         launch.block[:] = threads
@@ -237,7 +240,7 @@ class Kernel:
         launch.collect = collect
         launch.random = schedule == "random"
         launch.seed = number % (1 << 64)
-        launch.kernarg = ctypes.addressof(buffer)
+        launch.kernarg = kernarg
         launch.kernarg_bytes = len(data)
         launch.spans = span_array
         launch.span_count = len(spans)
