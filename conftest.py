@@ -10,6 +10,7 @@ settings.load_profile("workspace")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
+    parser.addoption("--all", action="store_true", help="run whole sets of cases, of which a sample runs otherwise")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

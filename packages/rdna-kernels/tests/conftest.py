@@ -34,5 +34,12 @@ def executor(target: str) -> Executor:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    worst: dict[str, float] = {}
+    for test in terminalreporter.getreports("passed"):
+        for name, value in test.user_properties:
+            if name.startswith("largest "):
+                worst[name] = max(float(value), worst.get(name, 0.0))
+    for name, value in sorted(worst.items()):
+        terminalreporter.write_line(f"rdna-kernels: {name}: {value:.3g}")
     for where, count in sorted(_launches.items()):
         terminalreporter.write_line(f"rdna-kernels: {count} launches on {where}")

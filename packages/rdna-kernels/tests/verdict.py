@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import rdna_registry
@@ -74,20 +74,34 @@ def at_far_pages(problem: Problem) -> Problem:
     )
 
 
-def fault_of(problem: Problem, exact: Array, executor: Executor, **options: Any) -> str | None:
+class Verdict(NamedTuple):
+    """What is wrong with an answer, None if nothing is, and its largest relative error (infinite without an answer)."""
+
+    fault: str | None
+    error: float
+
+
+def judge(problem: Problem, exact: Array, executor: Executor, **options: Any) -> Verdict:
     """The first thing that is wrong: a finding or trap of the emulator, a wrong value, a counter left behind."""
     scratch = make_scratch(problem, options.get("variant"))
     try:
         got = problem.run(executor, scratch=scratch, **options)
-    except EmulatorError as error:
-        return type(error).__name__
-    if not relative_error(got, exact) <= problem.tolerance:
-        return "wrong value"
-    if not rounded_to_nearest(got, exact):
-        return "not rounded to nearest"
-    if scratch[3].any():
-        return "counters not zero"
-    return None
+    except EmulatorError as finding:
+        return Verdict(type(finding).__name__, float("inf"))
+    error = relative_error(got, exact)
+    fault = None
+    if not error <= problem.tolerance:
+        fault = "wrong value"
+    elif not rounded_to_nearest(got, exact):
+        fault = "not rounded to nearest"
+    elif scratch[3].any():
+        fault = "counters not zero"
+    return Verdict(fault, error)
+
+
+def fault_of(problem: Problem, exact: Array, executor: Executor, **options: Any) -> str | None:
+    """What is wrong with the answer to a problem, None if nothing is: see `judge`."""
+    return judge(problem, exact, executor, **options).fault
 
 
 def rounded_to_nearest(got: Array, exact: Array) -> bool:

@@ -1,0 +1,55 @@
+"""Every tuned entry of the registry against float64, with every check on: all 1280 with `--all`, else a sample.
+
+`--all` took 6 minutes of one core for each target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+import pytest
+from rdna_kernels import Executor, LaunchRecord
+from rdna_registry import DEFAULT_TARGET, TARGETS, KernelVariant, variants
+from tuned_entries import features, problems, sample
+from verdict import judge
+
+OTHER_TARGETS = [target.name for target in TARGETS if target.name != DEFAULT_TARGET]
+Record = Callable[[str, object], None]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for argument, step in (("entry", 1), ("entry_elsewhere", 4)):
+        if argument in metafunc.fixturenames:
+            entries = variants() if metafunc.config.getoption("--all", default=False) else sample()[::step]
+            metafunc.parametrize(argument, entries, ids=lambda entry: entry.name)
+
+
+@pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
+def test_tuned_entry(executor: Executor, entry: KernelVariant, record_property: Record) -> None:
+    check(executor, entry, record_property)
+
+
+@pytest.mark.parametrize("target", OTHER_TARGETS, indirect=True)
+def test_tuned_entry_on_other_targets(
+    executor: Executor, entry_elsewhere: KernelVariant, record_property: Record
+) -> None:
+    check(executor, entry_elsewhere, record_property)
+
+
+def check(executor: Executor, entry: KernelVariant, record_property: Record) -> None:
+    worst = 0.0
+    for problem in problems(entry):
+        records: list[LaunchRecord] = []
+        verdict = judge(problem, problem.exact(), executor, variant=entry, report=records)
+        assert verdict.fault is None, (problem.seq_lens.tolist(), verdict)
+        assert records[0].build == entry.build.name
+        assert records[0].provenance.startswith("tuned: ")
+        worst = max(worst, verdict.error)
+    record_property(f"largest relative error, {entry.dtype.name}", worst)
+
+
+def test_the_sample_has_every_build_and_every_pair_of_values() -> None:
+    wanted = frozenset[Hashable]().union(*map(features, variants()))
+    assert frozenset[Hashable]().union(*map(features, sample())) == wanted
+    assert len(variants()) == 1280
+    assert len(sample()) < 150
