@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
-from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError
+from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_bool
 from rdna_registry.builds import Build
 from rdna_registry.decode_builds import SERVED_HEAD_SIZES, builds_of, nearest_head_size
+from rdna_registry.decode_modelled import MODEL_RANKS, clear_row
 from rdna_registry.decode_rule import Derived, derive
 from rdna_registry.decode_tables import DecodeShape, TunedRow, as_shape, shape_of, tuned_entry, variants
 from rdna_registry.decode_variant import MAX_QUERY_LEN, KernelVariant, Layout
@@ -59,8 +61,14 @@ def select(
     window: int,
     dtype: object,
     batch: bool = False,
+    *,
+    modelled: bool = True,
 ) -> KernelVariant:
-    """An entry for a shape: the tuned one, else one derived from its tuned neighbours as `decode_rule.derive` says.
+    """An entry for a shape: a modelled one of clear gain, else the tuned one, else one derived as `decode_rule` says.
+
+    A modelled row (`decode_modelled`) was tuned with the emulator's issue model on our kernels, for one sequence. It
+    goes first where the other choice is modelled to take at least `decode_modelled.CLEAR_GAIN_PERCENT` longer at some
+    length, for published rows were tuned on a GPU but for another kernel. ``modelled`` False leaves these rows out.
 
     A tuned dot-product entry is not chosen, for its segments were tuned for a workgroup for each q head, and it runs
     with one for each kv head (`KernelVariant.build`): the derived entry has more. Who asks for it by `variant_for` can
@@ -71,7 +79,7 @@ def select(
     tokens, more than `MAX_GQA` query heads to a kv head, pages that are no multiple of 16, layout NHD.
     """
     shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
-    return _choose(shape).variant
+    return _choose(shape, as_bool("modelled", modelled)).variant
 
 
 @remembered
@@ -98,34 +106,41 @@ def explain(
 
 @remembered
 def provenance(variant: KernelVariant) -> str:
-    """Where an entry comes from: ``tuned: ...`` with its table row, ``derived: ...`` with the rows that it was derived
-    from, or ``given: ...`` for knobs that neither the tables nor the rule chose."""
+    """Where an entry comes from: ``tuned: ...`` with its published row, ``modelled: ...`` with its row and how well the
+    model ranks, ``derived: ...`` with the rows that it was derived from, or ``given: ...`` for knobs that neither the
+    tables nor the rule chose."""
     shape = shape_of(variant)
     entry = tuned_entry(shape)
     if entry is not None and entry[0] == variant:
         return _tuned_origin(*entry)
     try:
-        choice = _choose(shape)
+        choices = [_choose(shape), _choose(shape, modelled=False)]
     except ValueError:
-        choice = None
-    if choice is not None and choice.variant == variant:
-        return choice.provenance
+        choices = []
+    for choice in choices:
+        if choice.variant == variant:
+            return choice.provenance
     return "given: knobs chosen by the caller"
 
 
-def _choose(shape: DecodeShape) -> _Choice:
+def _choose(shape: DecodeShape, modelled: bool = True) -> _Choice:
     refused = _refusal(shape)
     if refused is not None:
         argument, given, allowed = refused
         raise ArgumentError(argument, given, f"{allowed}; {_nearest(shape)}")
-    return _served(shape)
+    return _served(shape, modelled)
 
 
-def _served(shape: DecodeShape) -> _Choice:
+def _served(shape: DecodeShape, modelled: bool = True) -> _Choice:
+    row = clear_row(shape) if modelled else None
+    if row is not None and row.variant.build in builds_of(shape.head_size):
+        ranks = ", ".join(f"{rank:.2f} at {context}" for context, rank in MODEL_RANKS.items())
+        note = f"the model's ranks agree with published times to {ranks} tokens (Spearman)"
+        return _Choice(dataclasses.replace(row.variant, dtype=shape.dtype), f"modelled: {row.origin}; {note}")
     entry = tuned_entry(shape)
     if entry is not None and not entry[0].dot_product and entry[0].build in builds_of(shape.head_size):
         return _Choice(entry[0], _tuned_origin(*entry))
-    derived = derive(shape)
+    derived = derive(shape, modelled)
     if derived is None:
         raise RuntimeError(f"the rule has no entry for {shape}, which its builds should serve")
     return _Choice(derived.variant, _origin(shape, derived))

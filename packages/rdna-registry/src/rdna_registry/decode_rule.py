@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rdna_registry.builds import Build
 from rdna_registry.decode_builds import builds_of, tuned_head_size, wide_builds
+from rdna_registry.decode_modelled import preferred_rows
 from rdna_registry.decode_tables import DecodeShape, TunedRow, tuned_rows
 from rdna_registry.decode_variant import ROW_TILE, KernelVariant, Layout
 
@@ -31,11 +32,12 @@ class Derived(NamedTuple):
     neighbours: tuple[TunedRow, ...]
 
 
-def derive(shape: DecodeShape) -> Derived | None:
+def derive(shape: DecodeShape, modelled: bool = True) -> Derived | None:
     """The entry that the rule makes for a shape, or None where no build of this head size serves it.
 
-    1. Neighbours are the tuned rows of the same head size and query length. A head size without tuned rows takes those
-       of the head size at the smallest ratio to it (`decode_builds.tuned_head_size`); a query longer than
+    1. Neighbours are the tuned rows of the same head size and query length, for one sequence with the knobs of their
+       modelled rows where these have a clear gain (unless ``modelled`` is False). A head size without tuned rows takes
+       those of the head size at the smallest ratio to it (`decode_builds.tuned_head_size`); a query longer than
        `LONGEST_TUNED` takes those of that length. Rows of the same kind of window (none, or some) come first, then
        those at the smallest distance |log2 of the ratio of kv heads| + |log2 of the ratio of group sizes| + |log2 of
        the ratio of windows| / 2, then those with the nearest page.
@@ -54,7 +56,7 @@ def derive(shape: DecodeShape) -> Derived | None:
     """
     if not builds_of(shape.head_size):
         return None
-    ordered = _neighbours(shape)
+    ordered = _neighbours(shape, modelled)
     for nearest in ordered:
         form = _form(shape, nearest.variant)
         if form is not None:
@@ -92,7 +94,7 @@ def derive(shape: DecodeShape) -> Derived | None:
     return Derived(variant, nearest, neighbours)
 
 
-def _neighbours(shape: DecodeShape) -> list[TunedRow]:
+def _neighbours(shape: DecodeShape, modelled: bool) -> list[TunedRow]:
     def order(row: TunedRow) -> tuple[bool, float, int]:
         near = row.variant
         distance = _octaves(near.num_kv_heads, shape.num_kv_heads) + _octaves(near.gqa, shape.gqa)
@@ -101,7 +103,8 @@ def _neighbours(shape: DecodeShape) -> list[TunedRow]:
         return bool(near.window) != bool(shape.window), round(distance, 9), abs(near.page_size - shape.page_size)
 
     head_size, query_len = tuned_head_size(shape.head_size), min(shape.max_query_len, LONGEST_TUNED)
-    rows = (row for row in tuned_rows() if row.variant.head_size == head_size)
+    known = preferred_rows(shape.batched) if modelled else tuned_rows()
+    rows = (row for row in known if row.variant.head_size == head_size)
     return sorted((row for row in rows if row.variant.max_query_len == query_len), key=order)
 
 

@@ -13,8 +13,8 @@ from rdna_registry.dtypes import DType, as_dtype
 from rdna_registry.tables import Row, check_unique, checked, read_rows, table_text
 
 _FILE = "decode.csv"
-_SHAPE_COLUMNS = ("head_size", "num_q_heads", "num_kv_heads", "window", "page_size", "max_query_len")
-_KNOB_COLUMNS = (
+SHAPE_COLUMNS = ("head_size", "num_q_heads", "num_kv_heads", "window", "page_size", "max_query_len")
+KNOB_COLUMNS = (
     "max_segments",
     "row_groups",
     "min_segment_blocks",
@@ -83,8 +83,8 @@ class TunedRow(NamedTuple):
 
 def parse_tuned_rows(file: str, text: str) -> tuple[TunedRow, ...]:
     """The tuned rows of a table's text; TableError for a row that breaks a rule."""
-    rows = list(read_rows(file, text, (*_SHAPE_COLUMNS, *_KNOB_COLUMNS), ("model", "source")))
-    check_unique(rows, _SHAPE_COLUMNS)
+    rows = list(read_rows(file, text, (*SHAPE_COLUMNS, *KNOB_COLUMNS), ("model", "source")))
+    check_unique(rows, SHAPE_COLUMNS)
     return tuple(_tuned_row(row) for row in rows)
 
 
