@@ -5,15 +5,18 @@ from dataclasses import replace
 
 import pytest
 from rdna_bench import decode_cells
+from rdna_bench.cells_aims import aims
 from rdna_bench.cli import app
-from rdna_bench.decode_cells import Cell, CellResult, CellsRun, judge, ranks_of
-from rdna_bench.published import PublishedTime, published_counts, published_times
+from rdna_bench.decode_cells import Cell, CellResult, CellsRun, CountsResult, judge, ranks_of
+from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor
+from rdna_bench.published import PublishedCounts, PublishedTime, published_counts, published_times
 from typer.testing import CliRunner
 
 
 def result(published: float, modelled: float) -> CellResult:
     cell = Cell(64, 14, 2, 1, 1024, published)
-    return CellResult(cell, "build", 8, 2**20, 2**20, 2**20, 0, 1000, 10, 10, modelled, modelled, {"vmcnt": 30}, 70)
+    measured = Measured("build", 8, 2**20, 2**20, 0, 1000, 10, 10, modelled, modelled, {"vmcnt": 30}, 70)
+    return CellResult(cell, "tuned", 2**20, measured)
 
 
 def test_the_published_tables() -> None:
@@ -33,7 +36,7 @@ def test_ranks_share_what_is_equal() -> None:
 def test_the_model_is_judged_by_the_order_of_the_overheads() -> None:
     cells = [result(published, modelled) for published, modelled in ((6, 7), (7, 8), (8, 9), (9, 30))]
     assert judge(1024, cells).spearman == pytest.approx(1)
-    turned = [replace(cell, modelled_microseconds=40 - cell.modelled_microseconds) for cell in cells]
+    turned = [result(cell.cell.published_microseconds or 0, 40 - cell.measured.modelled_microseconds) for cell in cells]
     judgement = judge(1024, turned)
     assert judgement.spearman == pytest.approx(-1)
     assert judgement.worst[0] == ("14/2 x 64, 1 new, 1024", 4, 1)
@@ -45,6 +48,30 @@ def test_derived_figures() -> None:
     assert measured.roof_microseconds == pytest.approx(1.48 + 2**20 / (230 * 2**30) * 1e6)
     assert measured.modelled_over_published == 2
     assert measured.stalled == pytest.approx(0.3)
+
+
+def test_aims() -> None:
+    good, slow = result(10.0, 8.0), result(10.0, 9.0)
+    short = [replace(cell, cell=replace(cell.cell, context=128)) for cell in (good, slow)]
+    long = replace(slow, cell=replace(slow.cell, context=8192), needed_bytes=2**19)
+    other = PublishedCounts(14, 2, 64, 1, 1024, "hip_fork", 0.9, 1.1, 0.0)
+    found = aims([*short, long], [CountsResult(good, (other, replace(other, kernel="triton", kilo_instructions=2)))])
+    assert [(aim.cells, aim.reached) for aim in found] == [(2, 1), (1, 1), (0, 0), (1, 0), (2, 1), (1, 1), (1, 1)]
+    assert found[0].missed == ("14/2 x 64, 1 new, 128: 0.900",)
+    assert found[3].missed == ("14/2 x 64, 1 new, 8192: 2.000",)
+    assert found[4].missed == ("14/2 x 64, 1 new, 1024 (hip_fork): 1.111",)
+
+
+def test_a_launch_is_modelled_alike_each_time() -> None:
+    problem = DecodeProblem(14, 2, 64, 4, window=100, page_size=48)
+    assert problem.name == "14/2 x 64, 4 new, window 100, pages of 48"
+    launches = []
+    for _ in range(2):
+        inputs = DecodeInputs(problem, 700)
+        launches += [inputs.measure(model_executor("gfx1151"), problem.entry()) for _ in range(2)]
+    assert all(launch == launches[0] for launch in launches)
+    # K and V of 103 keys, Q, output and table entries; then the rest of the first and last key tile.
+    assert 103 * 2 * 2 * 64 * 2 < inputs.needed_bytes <= launches[0].touched_bytes < 1.3 * inputs.needed_bytes
 
 
 @pytest.fixture
@@ -63,12 +90,12 @@ def test_a_run() -> None:
     assert heard == [0, 1, 2, 3, 4]
     assert [measured.cell.context for measured in run.results] == [128, 1024]
     for measured in run.results:
-        assert 1 <= measured.touched_bytes / measured.needed_bytes < 1.03
-        assert measured.modelled_microseconds >= measured.roof_microseconds * 0.99
+        assert 1 <= measured.measured.touched_bytes / measured.needed_bytes < 1.03
+        assert measured.measured.modelled_microseconds >= measured.roof_microseconds * 0.99
         assert 0 < measured.stalled < 1
     [counted] = run.counts
     assert [other.kernel for other in counted.others] == ["triton", "hip_fork"]
-    assert counted.result.partial_bytes > 0
+    assert counted.result.measured.partial_bytes > 0
     [(reason, names)] = run.refused.items()
     assert "head_size is 72" in reason
     assert names == ["8/2 x 72, 1 new, 128"]
@@ -79,7 +106,15 @@ def test_the_command() -> None:
     runner = CliRunner()
     shown = runner.invoke(app, ["decode", "--table"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0, shown.output
-    for part in ("modelled", "published", "Spearman", "not served: 1 call. No entry: head_size is 72", "hip_fork"):
+    for part in (
+        "modelled",
+        "published",
+        "tuned",
+        "Spearman",
+        "not served: 1 call. head_size is 72",
+        "hip_fork",
+        "aims at",
+    ):
         assert part in shown.output
     data = json.loads(runner.invoke(app, ["decode", "--table", "--json"]).stdout)
     assert len(data["cells"]) == 4

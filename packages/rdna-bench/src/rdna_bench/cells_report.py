@@ -9,8 +9,11 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
+from rdna_bench.cells_aims import Aim
 from rdna_bench.decode_cells import CellResult, CellsRun, CountsResult, Judgement
 from rdna_bench.report import plural
+
+_MOST_MISSED = 3
 
 
 def cells_tables(run: CellsRun) -> Group:
@@ -19,6 +22,7 @@ def cells_tables(run: CellsRun) -> Group:
     parts: list[object] = [
         f"{run.target} machine code, {run.dtype}, one sequence, pages of 16, emulated on {escape(machine)}.",
         "modelled: cycles of an in-order issue model with assumed and published parameters; nothing ran on a GPU.",
+        "knobs: tuned (a published row), modelled (tuned with the model) or derived (from such rows).",
         "published: times of others' kernel on a Radeon 8060S. roof: 1.48 us and the needed bytes at 230 GiB/s.",
         "",
     ]
@@ -26,13 +30,14 @@ def cells_tables(run: CellsRun) -> Group:
         parts += [_cells(context, [result for result in run.results if result.cell.context == context]), ""]
     if run.counts:
         parts += [_counts(run.counts), ""]
+    parts += [_aims(run.aims()), ""]
     parts.append(_judgements(run.judgements()))
     parts += [f"not served: {plural(len(names), 'call')}. {escape(why)}" for why, names in run.refused.items()]
     return Group(*parts)  # type: ignore[arg-type]
 
 
 def _cells(context: int, results: Iterable[CellResult]) -> Table:
-    table = _table(f"{context} tokens of context", "touched", "instr/key", "LDS/key", "WMMA", "stalled")
+    table = _table(f"{context} tokens of context", "touched", "instr/key", "LDS/key", "WMMA", "stalled", "knobs")
     for heading in ("modelled", "of roof", "published", "of roof", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
@@ -40,16 +45,17 @@ def _cells(context: int, results: Iterable[CellResult]) -> Table:
         times = ("", "", "")
         if published is not None:
             share = f"{100 * result.roof_microseconds / published:.0f} %"
-            times = (f"{published:.1f}", share, f"{result.modelled_microseconds / published:.2f}")
+            times = (f"{published:.1f}", share, f"{result.measured.modelled_microseconds / published:.2f}")
         table.add_row(
             f"{cell.num_q_heads}/{cell.num_kv_heads} x {cell.head_size}, {cell.max_query_len} new",
-            f"{result.touched_bytes / result.needed_bytes:.3f}",
-            f"{result.wave_instructions / cell.context:.1f}",
-            f"{result.lds_cycles / cell.context:.1f}",
-            f"{100 * result.wmma / result.wave_instructions:.1f} %",
+            f"{result.measured.touched_bytes / result.needed_bytes:.3f}",
+            f"{result.measured.wave_instructions / cell.context:.1f}",
+            f"{result.measured.lds_cycles / cell.context:.1f}",
+            f"{100 * result.measured.wmma / result.measured.wave_instructions:.1f} %",
             f"{100 * result.stalled:.0f} %",
-            f"{result.modelled_microseconds:.1f}",
-            f"{100 * result.roof_microseconds / result.modelled_microseconds:.0f} %",
+            result.provenance,
+            f"{result.measured.modelled_microseconds:.1f}",
+            f"{100 * result.roof_microseconds / result.measured.modelled_microseconds:.0f} %",
             *times,
         )
     return table
@@ -61,9 +67,9 @@ def _counts(results: Iterable[CountsResult]) -> Table:
         ours = result.result
         table.add_row(
             f"{ours.cell.name}: ours",
-            f"{ours.wave_instructions / 1e3:.0f}",
-            f"{ours.requested_bytes / ours.needed_bytes:.3f}",
-            f"{ours.partial_bytes / 1e3:.0f}",
+            f"{ours.measured.wave_instructions / 1e3:.0f}",
+            f"{ours.measured.requested_bytes / ours.needed_bytes:.3f}",
+            f"{ours.measured.partial_bytes / 1e3:.0f}",
         )
         for other in result.others:
             table.add_row(
@@ -72,6 +78,14 @@ def _counts(results: Iterable[CountsResult]) -> Table:
                 f"{other.requested_over_needed:.3f}",
                 f"{other.partials_kb:.0f}",
             )
+    return table
+
+
+def _aims(found: Iterable[Aim]) -> Table:
+    table = _table("what the kernel aims at", "cells", "reached")
+    table.add_column("furthest from it")
+    for aim in found:
+        table.add_row(aim.name, str(aim.cells), str(aim.reached), "; ".join(aim.missed[:_MOST_MISSED]))
     return table
 
 

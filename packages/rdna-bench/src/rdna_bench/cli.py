@@ -121,13 +121,16 @@ def decode(
     table: Annotated[
         bool, typer.Option("--table", help="Run the published shapes and compare; takes --dtype, --target, --seed.")
     ] = False,
+    published_knobs: Annotated[
+        bool, typer.Option("--published-knobs", help="With --table: leave out entries that were tuned with the model.")
+    ] = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Run one decode call on random data and count what its machine code does; or those that others published."""
     if table:
         with _bad_input():
-            cells = CellsRun(target=target, dtype=dtype, seed=seed)
+            cells = CellsRun(target=target, dtype=dtype, seed=seed, published_knobs=published_knobs)
         with _findings(), _progress() as progress:
             cells.run(progress)
         _show(cells, cells_tables(cells), as_json)

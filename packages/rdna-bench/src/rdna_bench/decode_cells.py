@@ -8,22 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rdna_kernels import EmulatedExecutor, LaunchRecord, decode_attention
-from rdna_registry import explain
+from rdna_registry import provenance
 
-from rdna_bench.arrays import aligned_copy, aligned_empty, numpy_dtype
+from rdna_bench.cells_aims import Aim, aims
+from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor
 from rdna_bench.machine import Machine
 from rdna_bench.published import PublishedCounts, published_counts, published_times
-from rdna_bench.traffic import LINE_BYTES, NEEDED_ARGUMENTS, needed_bytes
 
 CONTEXTS = (128, 1024, 8192, 32768)
 
 #: The roof that the published figures are relative to: a launch, and the best stream of a Radeon 8060S.
 ROOF_LAUNCH_MICROSECONDS = 1.48
 ROOF_GIB_PER_SECOND = 230.0
-
-_PAGE_SIZE = 16
-_HND = 1
 
 
 @dataclass(frozen=True)
@@ -49,19 +45,10 @@ class CellResult:
     """What the call did, and what the issue model says of it. Modelled figures are estimates; see rdna_emulator."""
 
     cell: Cell
-    build: str
-    workgroups: int
+    provenance: str
+    """``tuned``, ``modelled`` or ``derived``: where the knobs come from."""
     needed_bytes: int
-    touched_bytes: int
-    requested_bytes: int
-    partial_bytes: int
-    wave_instructions: int
-    wmma: int
-    lds_cycles: int
-    modelled_microseconds: float
-    modelled_compute_microseconds: float
-    stall_cycles: dict[str, int]
-    issue_cycles: int
+    measured: Measured
 
     @property
     def roof_microseconds(self) -> float:
@@ -72,18 +59,21 @@ class CellResult:
     def modelled_over_published(self) -> float | None:
         """The modelled time over the published one."""
         published = self.cell.published_microseconds
-        return None if published is None else self.modelled_microseconds / published
+        return None if published is None else self.measured.modelled_microseconds / published
 
     @property
     def stalled(self) -> float:
         """Stalls over all modelled cycles of all waves."""
-        stalls = sum(self.stall_cycles.values())
-        return stalls / max(stalls + self.issue_cycles, 1)
+        stalls = sum(self.measured.stall_cycles.values())
+        return stalls / max(stalls + self.measured.issue_cycles, 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         return {
-            **asdict(self),
+            "cell": asdict(self.cell),
+            "provenance": self.provenance,
+            "needed_bytes": self.needed_bytes,
+            **asdict(self.measured),
             "roof_microseconds": self.roof_microseconds,
             "modelled_over_published": self.modelled_over_published,
             "stalled": self.stalled,
@@ -117,10 +107,18 @@ class Judgement:
 class CellsRun:
     """One run of ``rdna-bench decode --table``; use in order: ``__init__``, ``run``."""
 
-    def __init__(self, *, target: str, dtype: str = "fp16", contexts: Sequence[int] = CONTEXTS, seed: int = 0) -> None:
-        self.target, self.dtype, self.seed = target, dtype, seed
+    def __init__(
+        self,
+        *,
+        target: str,
+        dtype: str = "fp16",
+        contexts: Sequence[int] = CONTEXTS,
+        seed: int = 0,
+        published_knobs: bool = False,
+    ) -> None:
+        self.target, self.dtype, self.seed, self.published_knobs = target, dtype, seed, published_knobs
         self.machine = Machine.here()
-        self.executor = EmulatedExecutor(target, measure=("model",), seed=seed)
+        self.executor = model_executor(target)
         self.refused: dict[str, list[str]] = {}
         """The calls that no build serves, by the registry's reason."""
         self.results: list[CellResult] = []
@@ -136,7 +134,6 @@ class CellsRun:
             heads = other.head_size, other.num_q_heads, other.num_kv_heads
             others.setdefault(Cell(*heads, other.max_query_len, other.context), []).append(other)
         self._counted = [(cell, tuple(rows)) for cell, rows in others.items()]
-        self._pool: NDArray[Any] = np.random.default_rng(seed).standard_normal(1 << 20, np.float32)
 
     @property
     def passed(self) -> bool:
@@ -163,73 +160,44 @@ class CellsRun:
             for context in sorted({result.cell.context for result in self.results})
         ]
 
+    def aims(self) -> list[Aim]:
+        """What the kernel aims at, and how many cells reach it."""
+        return aims(self.results, self.counts)
+
     def to_dict(self) -> dict[str, Any]:
         """The whole run, ready for JSON: times in microseconds, sizes in bytes."""
         return {
             "command": "decode --table",
             "machine": asdict(self.machine),
             "target": self.target,
-            "executor": EmulatedExecutor.name,
+            "executor": self.executor.name,
             "dtype": self.dtype,
             "seed": self.seed,
+            "knobs": "published" if self.published_knobs else "selected",
             "refused": self.refused,
             "cells": [result.to_dict() for result in self.results],
             "counts": [result.to_dict() for result in self.counts],
+            "aims": [asdict(aim) for aim in self.aims()],
             "judgements": [asdict(judgement) for judgement in self.judgements()],
         }
 
     def _measure(self, cell: Cell) -> CellResult | None:
-        q, kv_cache, table, lengths = self._inputs(cell)
-        records: list[LaunchRecord] = []
+        heads = cell.num_q_heads, cell.num_kv_heads, cell.head_size
+        problem = DecodeProblem(*heads, cell.max_query_len, dtype=self.dtype)
         try:
-            decode_attention(
-                q, kv_cache, table, lengths, max_query_len=cell.max_query_len, executor=self.executor, report=records
-            )
-        except ValueError:
-            heads = cell.num_q_heads, cell.num_kv_heads, cell.head_size
-            reason = explain(*heads, cell.max_query_len, _PAGE_SIZE, _HND, 0, self.dtype)
-            self.refused.setdefault(reason, []).append(cell.name)
+            variant = problem.entry(modelled=not self.published_knobs)
+        except ValueError as error:
+            self.refused.setdefault(f"{error}.", []).append(cell.name)
             return None
-        [record] = records
-        lines, model = record.counts["unique_lines_by_argument"], record.counts["model"]
-        return CellResult(
-            cell,
-            record.build,
-            record.workgroups,
-            needed_bytes(q, kv_cache, lengths, cell.max_query_len),
-            LINE_BYTES * sum(lines[name] for name in NEEDED_ARGUMENTS),
-            record.counts["global_bytes_requested"],
-            LINE_BYTES * lines.get("partials", 0),
-            record.counts["wave_instructions"],
-            record.counts["wmma"],
-            record.counts["lds_cycles"],
-            model["microseconds"],
-            model["compute_microseconds"],
-            dict(model["stall_cycles"]),
-            model["issue_cycles"],
-        )
-
-    def _inputs(self, cell: Cell) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int32], NDArray[np.int32]]:
-        dtype = numpy_dtype(self.dtype)
-        pages = -(-cell.context // _PAGE_SIZE)
-        kv_cache = aligned_empty((pages, cell.num_kv_heads, _PAGE_SIZE, 2 * cell.head_size), dtype)
-        flat, values = kv_cache.reshape(-1), self._pool.astype(dtype)
-        for first in range(0, flat.size, values.size):
-            flat[first : first + values.size] = values[: flat.size - first]
-        q = self._pool[-cell.max_query_len * cell.num_q_heads * cell.head_size :]
-        table = np.random.default_rng(self.seed).permutation(pages)[None]
-        return (
-            aligned_copy(q.reshape(cell.max_query_len, cell.num_q_heads, cell.head_size), dtype),
-            kv_cache,
-            aligned_copy(table, np.int32),
-            aligned_copy(np.array([cell.context]), np.int32),
-        )
+        inputs = DecodeInputs(problem, cell.context, self.seed)
+        kind = provenance(variant).partition(":")[0]
+        return CellResult(cell, kind, inputs.needed_bytes, inputs.measure(self.executor, variant))
 
 
 def judge(context: int, results: Sequence[CellResult]) -> Judgement:
     """Spearman's rank correlation of modelled and published time over the roof, and where the ranks differ most."""
     published = [(result.cell.published_microseconds or 0.0) / result.roof_microseconds for result in results]
-    modelled = [result.modelled_microseconds / result.roof_microseconds for result in results]
+    modelled = [result.measured.modelled_microseconds / result.roof_microseconds for result in results]
     ranks = ranks_of(modelled), ranks_of(published)
     spread = [float(np.std(rank)) for rank in ranks]
     spearman = float(np.corrcoef(*ranks)[0, 1]) if len(results) > 1 and all(spread) else None

@@ -1,0 +1,164 @@
+"""Decode calls of one sequence, laid out so that the issue model says the same of them in every run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from rdna_kernels import EmulatedExecutor, LaunchRecord, decode_attention
+from rdna_registry import KernelVariant, select
+
+from rdna_bench.arrays import numpy_dtype
+from rdna_bench.traffic import LINE_BYTES, NEEDED_ARGUMENTS, needed_bytes
+
+HND = 1
+
+# The model's L0 cache is direct-mapped, so what evicts what depends on addresses: arrays stand in one arena, in order.
+# The emulator puts a kernel's arguments at a multiple of 2^14, so the first lines of the arena are left to them.
+_ARENA_ALIGNMENT = 1 << 16
+_ARGUMENT_BYTES = 512
+_ARRAY_ALIGNMENT = 256
+
+_POOL_SIZE = 1 << 20
+
+#: Most segments of an entry that can be measured, published, derived or tuned.
+MOST_SEGMENTS = 32
+ROW_TILE = 16
+
+
+@dataclass(frozen=True)
+class DecodeProblem:
+    """The shape of a decode call of one sequence; ``window`` is in keys, 0 for none."""
+
+    num_q_heads: int
+    num_kv_heads: int
+    head_size: int
+    max_query_len: int
+    window: int = 0
+    page_size: int = 16
+    dtype: str = "fp16"
+
+    @property
+    def name(self) -> str:
+        """Heads, head size, new tokens, and window and page where they are not the usual ones."""
+        window = f", window {self.window}" if self.window else ""
+        page = f", pages of {self.page_size}" if self.page_size != 16 else ""
+        return f"{self.num_q_heads}/{self.num_kv_heads} x {self.head_size}, {self.max_query_len} new{window}{page}"
+
+    def entry(self, modelled: bool = True) -> KernelVariant:
+        """The registry's entry, modelled rows left out or not; ValueError where no build serves the shape."""
+        heads = self.num_q_heads, self.num_kv_heads, self.head_size
+        call = (*heads, self.max_query_len, self.page_size, HND, self.window, self.dtype)
+        return select(*call, modelled=modelled)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One launch: what it did, and what the issue model says of it. Sizes in bytes, times in microseconds."""
+
+    build: str
+    workgroups: int
+    touched_bytes: int
+    requested_bytes: int
+    partial_bytes: int
+    wave_instructions: int
+    wmma: int
+    lds_cycles: int
+    modelled_microseconds: float
+    modelled_compute_microseconds: float
+    stall_cycles: dict[str, int]
+    issue_cycles: int
+
+
+def model_executor(target: str) -> EmulatedExecutor:
+    """An executor with the issue model, on one thread: with more, the order in which workgroups reach memory first, and
+    so the modelled time, is not the same in every run."""
+    return EmulatedExecutor(target, threads=1, measure=("model",))
+
+
+class DecodeInputs:
+    """Random queries, a cache with shuffled pages, and everything else that a call of ``context`` tokens takes."""
+
+    def __init__(self, problem: DecodeProblem, context: int, seed: int = 0) -> None:
+        self.problem, self.context = problem, context
+        dtype = numpy_dtype(problem.dtype)
+        pages = -(-context // problem.page_size)
+        heads = problem.max_query_len, problem.num_q_heads, problem.head_size
+        # With a row group for each query row, the most there may be, every row is padded to a whole tile.
+        self._most_rows = MOST_SEGMENTS * ROW_TILE * problem.num_q_heads * problem.max_query_len
+        arrays = _arena(
+            (heads, dtype),
+            ((pages, problem.num_kv_heads, problem.page_size, 2 * problem.head_size), dtype),
+            ((1, pages), np.int32),
+            ((1,), np.int32),
+            (heads, dtype),
+            ((4 * problem.num_q_heads * problem.max_query_len,), np.int32),
+            ((self._most_rows,), np.float32),
+            ((self._most_rows,), np.float32),
+            ((self._most_rows, problem.head_size), np.float32),
+        )
+        self.q, self.kv_cache, self.block_table, self.seq_lens, self.out, counters, maxima, sums, partials = arrays
+        self._scratch = partials, maxima, sums, counters
+        random = np.random.default_rng(seed)
+        values = random.standard_normal(_POOL_SIZE, np.float32).astype(dtype)
+        flat = self.kv_cache.reshape(-1)
+        for first in range(0, flat.size, values.size):
+            flat[first : first + values.size] = values[: flat.size - first]
+        self.q[...] = np.resize(values[::-1], heads)
+        self.block_table[...] = random.permutation(pages)
+        self.seq_lens[...] = context
+        counters[...] = 0
+
+    @property
+    def needed_bytes(self) -> int:
+        """Bytes that no kernel can do without."""
+        problem = self.problem
+        return needed_bytes(self.q, self.kv_cache, self.seq_lens, problem.max_query_len, problem.window)
+
+    def measure(self, executor: EmulatedExecutor, variant: KernelVariant) -> Measured:
+        """Launch once, with a `model_executor`."""
+        records: list[LaunchRecord] = []
+        decode_attention(
+            self.q,
+            self.kv_cache,
+            self.block_table,
+            self.seq_lens,
+            max_query_len=self.problem.max_query_len,
+            window=self.problem.window,
+            out=self.out,
+            scratch=self._scratch,
+            variant=variant,
+            executor=executor,
+            report=records,
+        )
+        [record] = records
+        counts = record.counts
+        lines, model = counts["unique_lines_by_argument"], counts["model"]
+        return Measured(
+            record.build,
+            record.workgroups,
+            LINE_BYTES * sum(lines[name] for name in NEEDED_ARGUMENTS),
+            counts["global_bytes_requested"],
+            LINE_BYTES * lines.get("partials", 0),
+            counts["wave_instructions"],
+            counts["wmma"],
+            counts["lds_cycles"],
+            model["microseconds"],
+            model["compute_microseconds"],
+            dict(model["stall_cycles"]),
+            model["issue_cycles"],
+        )
+
+
+def _arena(*arrays: tuple[tuple[int, ...], DTypeLike]) -> list[NDArray[Any]]:
+    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in arrays]
+    places = np.cumsum([_ARGUMENT_BYTES] + [-(-size // _ARRAY_ALIGNMENT) * _ARRAY_ALIGNMENT for size in sizes])
+    buffer = np.empty(int(places[-1]) + _ARENA_ALIGNMENT, np.uint8)
+    start = -buffer.ctypes.data % _ARENA_ALIGNMENT
+    return [
+        buffer[start + place : start + place + size].view(dtype).reshape(shape)
+        for (shape, dtype), size, place in zip(arrays, sizes, places[:-1].tolist(), strict=True)
+    ]
