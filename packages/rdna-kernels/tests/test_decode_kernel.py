@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
-from guarded_memory import at_end_of_mapping
+from guarded_memory import at_end_of_mapping, sparse_zeros
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import relative_error
 from problem import DTYPES, Problem, make_problem, nan_filled
 from rdna_kernels import EmulatedExecutor, Executor, LaunchRecord, decode_attention
+from rdna_kernels.decode_values import MAX_SEQ_LEN
 from rdna_registry import DEFAULT_TARGET, load
 from verdict import at_far_pages, entry_of, fault_of, make_scratch
 
@@ -75,12 +77,53 @@ def test_arrays_that_end_at_the_end_of_memory(executor: Executor, lengths: list[
     assert_right(problem, executor, out=out)
 
 
-@pytest.mark.parametrize("page_size", [16, 1568])
-@pytest.mark.parametrize("head_size", [64, 128])
-def test_block_ids_past_32_bits_of_offset(executor: Executor, page_size: int, head_size: int) -> None:
-    problem = make_problem([page_size + 9], page_size=page_size, head_size=head_size, num_kv_heads=1)
+@pytest.mark.parametrize(
+    ("head_size", "num_kv_heads", "page_size"),
+    [(64, 1, 16), (64, 1, 1568), (128, 1, 16), (128, 1, 1568), (80, 3, 48), (256, 4, 1568), (512, 2, 864)],
+)
+def test_block_ids_past_32_bits_of_offset(
+    executor: Executor, head_size: int, num_kv_heads: int, page_size: int
+) -> None:
+    problem = make_problem([page_size + 9], page_size=page_size, head_size=head_size, num_kv_heads=num_kv_heads)
     exact = problem.exact()
     assert fault_of(at_far_pages(problem), exact, executor) is None
+
+
+@pytest.mark.parametrize("name", ["q", "kv_cache", "out"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_strides_past_32_bits(executor: Executor, name: str, axis: int) -> None:
+    """Tokens of q and out, pages of the cache (axis 0), or heads (axis 1) that are more than 2^31 elements apart."""
+    problem = make_problem([40, 17], max_query_len=2, gqa=3)
+    wanted = problem.run(executor)
+    dense = nan_filled(problem.q.shape, problem.q.dtype) if name == "out" else getattr(problem, name)
+    outer = dense.shape[axis]
+    others = [size for index, size in enumerate(dense.shape) if index != axis]
+    apart = -(-(2**31 + 2**10) // math.prod(others)) * math.prod(others)
+    far = sparse_zeros([outer * apart], dense.dtype).reshape(outer, -1)[:, : math.prod(others)]
+    view = np.moveaxis(far.reshape(outer, *others), 0, axis)
+    assert view.strides[axis] // 2 > 2**31
+    view[...] = dense
+    if name == "out":
+        got = problem.run(executor, out=view)
+    else:
+        setattr(problem, name, view)
+        got = problem.run(executor)
+    np.testing.assert_array_equal(got.view(np.uint16), wanted.view(np.uint16))
+
+
+@pytest.mark.parametrize("page_size", [48, 1568, 4096])
+@pytest.mark.parametrize("head_size", [64, 256])
+def test_the_longest_sequences(executor: Executor, head_size: int, page_size: int) -> None:
+    """A window at the end of 2^30 keys, of which all before it have no page: it is that of a short sequence."""
+    window = 500
+    short = make_problem([600], head_size=head_size, page_size=page_size, window=window, max_query_len=3)
+    exact = short.exact()
+    pages_before = (MAX_SEQ_LEN - 600) // page_size
+    table = sparse_zeros([1, pages_before + short.block_table.shape[1]], np.int32)
+    table[:, pages_before:] = short.block_table
+    length = np.array([pages_before * page_size + 600], np.int32)
+    long = Problem(short.q, short.kv_cache, table, length, short.max_query_len, window)
+    assert fault_of(long, exact, executor) is None
 
 
 def test_views_with_gaps_give_the_bits_of_dense_arrays(executor: Executor) -> None:
