@@ -34,6 +34,9 @@ from rdna_bench.quality_report import quality_tables
 from rdna_bench.quality_run import QualityOptions, QualityRun
 from rdna_bench.report import builds_table, decode_table, generate_table
 from rdna_bench.synthetic import DecodeRun, DecodeShape
+from rdna_bench.tune_report import tune_tables
+from rdna_bench.tune_run import TuneRun, read_table
+from rdna_bench.tune_shapes import shapes_from_options, shapes_from_table
 
 app = typer.Typer(
     name="rdna-bench",
@@ -151,6 +154,63 @@ def decode(
     with _findings(), _errors.status("running"):
         run.run()
     _show(run, decode_table(run), as_json)
+
+
+@app.command(
+    epilog="Example: [bold]rdna-bench tune --num-q-heads 32 --num-kv-heads 8 --head-size 128 --max-query-len 1 "
+    "--max-query-len 4 --output modelled.csv[/bold]"
+)
+def tune(
+    num_q_heads: options.QueryHeads,
+    num_kv_heads: options.KvHeads,
+    head_size: options.HeadSizes,
+    max_query_len: options.QueryLens,
+    window: options.Windows,
+    page_size: options.PageSizes,
+    seq_len: options.Contexts,
+    table: Annotated[
+        str | None,
+        typer.Option(help="Shapes from a CSV file in place of the options above; published and registry are tables."),
+    ] = None,
+    dtype: options.Dtype = "fp16",
+    target: options.Target = DEFAULT_TARGET,
+    budget: Annotated[float | None, typer.Option(callback=options.above_zero, help="Seconds to stop after.")] = None,
+    state: Annotated[Path, typer.Option(help="Keeps every launch: a later run goes on from it.")] = Path(
+        "rdna-tune.jsonl"
+    ),
+    output: Annotated[Path | None, typer.Option(help="Put the rows into this table of modelled rows.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Choose launch knobs of decode shapes with the emulator's issue model, among the builds that there are.
+
+    Options of the shape may be repeated: one shape for each position, and an option given once holds for all. An
+    interrupted run, or one whose budget is spent, goes on where it was when it is started again.
+    """
+    with _bad_input():
+        if table is None:
+            problems = shapes_from_options(
+                dtype,
+                num_q_heads=num_q_heads,
+                num_kv_heads=num_kv_heads,
+                head_size=head_size,
+                max_query_len=max_query_len,
+                window=window,
+                page_size=page_size,
+            )
+        else:
+            problems = shapes_from_table(table, dtype)
+        if output is not None:
+            read_table(output)
+        run = TuneRun(problems, target=target, contexts=seq_len, state=state, budget_seconds=budget)
+    try:
+        with _findings(), _progress() as progress:
+            run.run(progress)
+    except KeyboardInterrupt:
+        _errors.print(f"interrupted: launches are kept in {state}, the same command goes on", markup=False)
+        raise typer.Exit(130) from None
+    if output is not None:
+        run.write(output)
+    _show(run, tune_tables(run), as_json)
 
 
 @app.command(epilog="Example: [bold]rdna-bench doctor --num-q-heads 32 --num-kv-heads 8 --head-size 128[/bold]")
@@ -343,7 +403,7 @@ def _progress() -> Iterator[_StageProgress]:
 
 
 def _show(
-    run: ModelRun | DecodeRun | CellsRun | PlanRun | OverheadRun | QualityRun | OctaveRun,
+    run: ModelRun | DecodeRun | CellsRun | PlanRun | OverheadRun | QualityRun | OctaveRun | TuneRun,
     table: RenderableType,
     as_json: bool,
 ) -> None:

@@ -191,7 +191,7 @@ class CellsRun:
             return None
         inputs = DecodeInputs(problem, cell.context, self.seed)
         kind = provenance(variant).partition(":")[0]
-        return CellResult(cell, kind, inputs.needed_bytes, inputs.measure(self.executor, variant))
+        return CellResult(cell, kind, problem.needed_bytes(cell.context), inputs.measure(self.executor, variant))
 
 
 def judge(context: int, results: Sequence[CellResult]) -> Judgement:

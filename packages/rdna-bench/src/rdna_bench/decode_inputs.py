@@ -54,6 +54,14 @@ class DecodeProblem:
         call = (*heads, self.max_query_len, self.page_size, HND, self.window, self.dtype)
         return select(*call, modelled=modelled)
 
+    def needed_bytes(self, context: int) -> int:
+        """Bytes that no kernel can do without."""
+        element = np.zeros((), numpy_dtype(self.dtype))
+        q = np.broadcast_to(element, (self.max_query_len, self.num_q_heads, self.head_size))
+        pages = -(-context // self.page_size)
+        kv_cache = np.broadcast_to(element, (pages, self.num_kv_heads, self.page_size, 2 * self.head_size))
+        return needed_bytes(q, kv_cache, np.array([context], np.int32), self.max_query_len, self.window)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -69,6 +77,7 @@ class Measured:
     lds_cycles: int
     modelled_microseconds: float
     modelled_compute_microseconds: float
+    modelled_memory_microseconds: float
     stall_cycles: dict[str, int]
     issue_cycles: int
 
@@ -112,12 +121,6 @@ class DecodeInputs:
         self.seq_lens[...] = context
         counters[...] = 0
 
-    @property
-    def needed_bytes(self) -> int:
-        """Bytes that no kernel can do without."""
-        problem = self.problem
-        return needed_bytes(self.q, self.kv_cache, self.seq_lens, problem.max_query_len, problem.window)
-
     def measure(self, executor: EmulatedExecutor, variant: KernelVariant) -> Measured:
         """Launch once, with a `model_executor`."""
         records: list[LaunchRecord] = []
@@ -148,6 +151,7 @@ class DecodeInputs:
             counts["lds_cycles"],
             model["microseconds"],
             model["compute_microseconds"],
+            model["memory_microseconds"],
             dict(model["stall_cycles"]),
             model["issue_cycles"],
         )

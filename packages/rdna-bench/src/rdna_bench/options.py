@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rdna_emulator import CHECKS
 from rdna_registry import as_dtype, as_target
 
+from rdna_bench.decode_cells import CONTEXTS
 from rdna_bench.octave_variants import CHANGES
 
 
@@ -40,8 +41,14 @@ def at_least(low: int) -> Callable[[int], int]:
     return check
 
 
-def _above_zero(value: float) -> float:
-    if not value > 0:
+def _each(check: Callable[[int], int]) -> Callable[[list[int]], list[int]]:
+    """A check of one value as one of all values of an option that may be given several times."""
+    return lambda values: [check(value) for value in values]
+
+
+def above_zero(value: float | None) -> float | None:
+    """A check of an option: it refuses what is not above 0."""
+    if value is not None and not value > 0:
         raise typer.BadParameter(f"{value} given; it must be above 0")
     return value
 
@@ -93,7 +100,7 @@ Seed = Annotated[int, typer.Option(callback=at_least(0), help="Orders the cache'
 LengthsSeed = Annotated[int, typer.Option(callback=at_least(0), help="Draws the lengths of the batches.")]
 Window = Annotated[int, typer.Option(callback=at_least(0), help="Keys that a token sees; 0 is all.")]
 Repeats = Annotated[int, typer.Option(callback=at_least(3), help="Rounds that medians and quartiles are over.")]
-Limit = Annotated[float, typer.Option(callback=_above_zero, help="Most microseconds that a warm call may take.")]
+Limit = Annotated[float, typer.Option(callback=above_zero, help="Most microseconds that a warm call may take.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
 Formats = Annotated[
     str,
@@ -106,3 +113,18 @@ Text = Annotated[Path | None, typer.Option(help="A UTF-8 file to predict; public
 Model = Annotated[
     Path | None, typer.Option(callback=_model, help="A GGUF file of the llama architecture; SmolLM2-135M by default.")
 ]
+
+
+def _several(default: tuple[int, ...], check: Callable[[list[int]], list[int]], text: str) -> Any:
+    """An option of integers that may be given several times."""
+    shown = " ".join(map(str, default))
+    return typer.Option(default_factory=lambda: list(default), show_default=shown, callback=check, help=text)
+
+
+QueryHeads = Annotated[list[int], _several((9,), _each(at_least(1)), "Query heads.")]
+KvHeads = Annotated[list[int], _several((3,), _each(at_least(1)), "Key and value heads.")]
+HeadSizes = Annotated[list[int], _several((64,), _each(at_least(1)), "Elements of a head.")]
+QueryLens = Annotated[list[int], _several((1,), _each(at_least(1)), "New tokens of the sequence.")]
+Windows = Annotated[list[int], _several((0,), _each(at_least(0)), "Keys that a token sees; 0 is all.")]
+PageSizes = Annotated[list[int], _several((16,), _each(_page_size), "Tokens of a cache page, a multiple of 16.")]
+Contexts = Annotated[list[int], _several(CONTEXTS, _each(at_least(1)), "Tokens of the sequence, the new ones too.")]

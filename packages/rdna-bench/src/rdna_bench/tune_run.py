@@ -1,0 +1,181 @@
+"""``rdna-bench tune``: launch knobs of decode shapes, chosen with the emulator's issue model."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rdna_kernels import Catalogue
+from rdna_registry import Build, DType, KernelVariant
+from rdna_registry.decode_modelled import CLEAR_GAIN_PERCENT, ModelledRow, modelled_table, parse_modelled_rows
+from rdna_registry.decode_tables import shape_of, tuned_entry
+
+from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor
+from rdna_bench.machine import Machine
+from rdna_bench.tune_search import Tuned, search
+from rdna_bench.tune_space import candidates
+from rdna_bench.tune_state import TuneState
+
+
+class BudgetError(Exception):
+    """The seconds that a run may take are over."""
+
+
+class TuneRun:
+    """One run of ``rdna-bench tune``; use in order: ``__init__``, ``run``, ``write``."""
+
+    def __init__(
+        self,
+        problems: Sequence[DecodeProblem],
+        *,
+        target: str,
+        contexts: Sequence[int],
+        state: Path,
+        budget_seconds: float | None = None,
+    ) -> None:
+        """ValueError for a shape that no build serves, for a context shorter than a query, for another run's state."""
+        self.problems, self.target, self.contexts = list(problems), target, tuple(sorted(set(contexts)))
+        self.budget_seconds = budget_seconds
+        self.machine = Machine.here()
+        self.executor = model_executor(target)
+        self.date = datetime.date.today().isoformat()
+        self.tuned: dict[DecodeProblem, Tuned] = {}
+        self.measured = 0
+        """Launches that this run has made."""
+        self._before = {problem: problem.entry(modelled=False) for problem in self.problems}
+        longest = max(self.problems, key=lambda problem: problem.max_query_len)
+        if self.contexts[0] < longest.max_query_len:
+            raise ValueError(f"a context of {self.contexts[0]} tokens is shorter than the query of {longest.name}")
+        catalogue = Catalogue.installed()
+        records = [record for record in catalogue.records if record.target == target]
+        self._builds = [Build.from_name(record.name) for record in records]
+        code = hashlib.sha256(b"".join(catalogue.code(record.name, target) for record in records)).hexdigest()[:16]
+        emulator = f"rdna-emulator {version('rdna-emulator')}"
+        self.model = f"the model of the {self.executor.name} executor ({emulator})"
+        self._state = TuneState(state, {"format": 1, "target": target, "emulator": emulator, "code": code})
+        self._deadline = float("inf")
+
+    @property
+    def passed(self) -> bool:
+        """True: tuning has no verdict."""
+        return True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every shape is tuned; else the budget was spent, and another run goes on."""
+        return len(self.tuned) == len(self.problems)
+
+    @property
+    def state_path(self) -> Path:
+        """The file of launches."""
+        return self._state.path
+
+    @property
+    def launches_in_state(self) -> int:
+        """Launches that the file holds."""
+        return len(self._state)
+
+    def run(self, progress: Callable[[str, int, int], None]) -> None:
+        """Tune shape by shape; ``progress(stage, done, total)`` hears of it.
+
+        An interrupt (KeyboardInterrupt) goes through: whatever was launched until then is in the state.
+        """
+        if self.budget_seconds is not None:
+            self._deadline = time.monotonic() + self.budget_seconds
+        for done, problem in enumerate(self.problems):
+            progress("shapes", done, len(self.problems))
+            try:
+                self.tuned[problem] = self._tune(problem)
+            except BudgetError:
+                return
+        progress("shapes", len(self.problems), len(self.problems))
+
+    def rows(self) -> list[ModelledRow]:
+        """A row of the registry's table of modelled rows for each tuned shape whose knobs the model would change."""
+        return [
+            self._row(problem, tuned)
+            for problem, tuned in self.tuned.items()
+            if tuned.entry != tuned.before and tuned.gain_percent > 0
+        ]
+
+    def write(self, path: Path) -> None:
+        """Put the rows into a table, in place of those of the tuned shapes; others stay. The file changes at once.
+
+        ValueError where ``path`` exists and is no such table.
+        """
+        tuned = {shape_of(result.entry)._replace(dtype=DType.fp16) for result in self.tuned.values()}
+        kept = read_table(path)
+        rows = [row for row in kept if shape_of(row.variant) not in tuned] + self.rows()
+        new = path.with_name(path.name + ".new")
+        new.write_text(modelled_table(rows), encoding="utf-8")
+        os.replace(new, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole run, ready for JSON: times in microseconds, sizes in bytes."""
+        return {
+            "command": "tune",
+            "machine": asdict(self.machine),
+            "target": self.target,
+            "executor": self.executor.name,
+            "model": self.model,
+            "date": self.date,
+            "contexts": list(self.contexts),
+            "state": str(self.state_path),
+            "complete": self.complete,
+            "launches": {"made": self.measured, "in_state": self.launches_in_state},
+            "clear_gain_percent": CLEAR_GAIN_PERCENT,
+            "shapes": [_as_dict(problem, tuned) for problem, tuned in self.tuned.items()],
+        }
+
+    def _tune(self, problem: DecodeProblem) -> Tuned:
+        inputs: dict[int, DecodeInputs] = {}
+
+        def at(context: int) -> DecodeInputs:
+            if context not in inputs:
+                inputs[context] = DecodeInputs(problem, context)
+            return inputs[context]
+
+        def measure(entry: KernelVariant, context: int) -> Measured:
+            if (known := self._state.get(entry.name, context)) is not None:
+                return known
+            if time.monotonic() > self._deadline:
+                raise BudgetError
+            measured = at(context).measure(self.executor, entry)
+            self._state.put(entry.name, context, measured)
+            self.measured += 1
+            return measured
+
+        needed = [problem.needed_bytes(context) for context in self.contexts]
+        found = candidates(problem, self._builds, self.contexts)
+        return search(self._before[problem], found, self.contexts, needed, measure)
+
+    def _row(self, problem: DecodeProblem, tuned: Tuned) -> ModelledRow:
+        published = tuned_entry(shape_of(tuned.entry))
+        heads = f"{problem.num_q_heads}/{problem.num_kv_heads} heads of {problem.head_size}"
+        contexts = ", ".join(map(str, self.contexts))
+        source = f"tuned with {self.model}, {self.date}, {self.target}, contexts {contexts}"
+        return ModelledRow(tuned.entry, tuned.gain_percent, published[1].models if published else heads, source)
+
+
+def read_table(path: Path) -> tuple[ModelledRow, ...]:
+    """The modelled rows of a file, none where it does not exist; ValueError where it is no such table."""
+    return parse_modelled_rows(path.name, path.read_text(encoding="utf-8")) if path.exists() else ()
+
+
+def _as_dict(problem: DecodeProblem, tuned: Tuned) -> dict[str, Any]:
+    return {
+        **asdict(problem),
+        "gain_percent": tuned.gain_percent,
+        "gains": tuned.gains,
+        "entry": tuned.entry.name,
+        "launches": {context: asdict(launch) for context, launch in tuned.launches.items()},
+        "entry_before": tuned.before.name,
+        "launches_before": {context: asdict(launch) for context, launch in tuned.launches_before.items()},
+    }
