@@ -46,11 +46,19 @@ ROWS = (
     Mutant("another head's query", "decode/query.h", "place.kv_head * arguments.gqa", "0", SMALL),
     Mutant("another token", "decode/work.h", "index - head * arguments.max_query_len}", "0}", SMALL),
     Mutant("another head's output", "decode/merge.h", "+ at.head;", "+ (at.head ^ 1);", SMALL),
-    Mutant("rows of another group", "decode/work.h", "place.row_group * each;", "0;", GROUPS),
+    Mutant("rows of another group", "decode/work.h", "place.row_group * place.most_rows;", "0;", GROUPS),
 )
 ADDRESSES = (
     Mutant("K taken for V", "decode/values.h", "offsets.value(i), kKeyBytes)", "offsets.value(i))", SMALL),
     Mutant("V taken for K", "decode/keys.h", "offsets.key(i))", "offsets.key(i), kKeyBytes)", SMALL),
+    Mutant(
+        "K and V swapped",
+        "decode/values.h",
+        "offsets.value(i), kKeyBytes)",
+        "offsets.value(i))",
+        SMALL,
+        also=("decode/keys.h", "offsets.key(i))", "offsets.key(i), kKeyBytes)"),
+    ),
     Mutant(
         "V some dimensions off",
         "decode/offsets.h",
@@ -98,6 +106,13 @@ ARITHMETIC = (
         "reciprocal(piece.sum)",
         EMPTY,
     ),
+    Mutant(
+        "rows without keys not written",
+        "decode/merge.h",
+        "    store(address(arguments_.out)",
+        "    if (piece.sum > 0.0f) store(address(arguments_.out)",
+        EMPTY,
+    ),
 )
 ORDER = (
     Mutant("Q read before it is there", "decode/decode.hip", "thread);\n  lds_barrier();", "thread);", SMALL),
@@ -126,4 +141,22 @@ ORDER = (
     Mutant("counter not reset", "decode/merge.h", "if (thread == 0) reset_counter(counter);", "", SPLIT),
 )
 MUTANTS = (*KEYS_SEEN, *ROWS, *ADDRESSES, *ARITHMETIC, *ORDER)
+
+NAMED: dict[str, tuple[str, ...]] = {
+    "one key too many": ("one key too many",),
+    "window off by one": ("window too long", "window too short"),
+    "wrong head": ("another head's query", "another head's output", "another kv head's keys"),
+    "K and V swapped": ("K and V swapped", "K taken for V", "V taken for K"),
+    "missing barrier": ("Q read before it is there", "merge before all have put", "arrival read too early"),
+    "counter not reset": ("counter not reset",),
+    "residual of the weights dropped": ("residual dropped, fp16", "residual dropped, bf16"),
+    "wrong page stride": ("pages of dense HND",),
+    "offset of 32 bits": ("page offsets of 32 bits",),
+    "padding row not zeroed": ("division by nothing", "rows without keys not written", "keys before the first"),
+}
+"""Faults that a test suite of these kernels must notice, and the mutants that have them.
+
+A missing wait is one of them too: the compiler makes the waits, so test_removed_waits takes them out of machine code.
+"""
+
 PROBLEMS = (SMALL, SPLIT, GROUPS, MANY_WAVES, SHARED_TILES, WINDOW, NHD, EMPTY, TIGHT, STEEP, BF16, FAR)

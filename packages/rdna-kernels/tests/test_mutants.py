@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from device_build import changed_sources, compile_build
-from mutants import MUTANTS, PROBLEMS, Mutant
+from mutants import MUTANTS, NAMED, PROBLEMS, Mutant
 from rdna_kernels import EmulatedExecutor, Executor
 from rdna_registry import DEFAULT_TARGET
 from verdict import entry_of, fault_of, make
@@ -20,6 +20,12 @@ def test_a_wrong_kernel_is_caught(target: str, mutant: Mutant, tmp_path: Path) -
     sources = changed_sources(tmp_path, edits)
     catalogue = compile_build(entry_of(problem).build, target, sources, tmp_path)
     assert fault_of(problem, exact, EmulatedExecutor(target, checks="all", catalogue=catalogue))
+
+
+def test_each_named_fault_has_its_mutants() -> None:
+    names = [mutant.name for mutant in MUTANTS]
+    assert len(names) == len(set(names))
+    assert {name for mutants in NAMED.values() for name in mutants} <= set(names)
 
 
 @pytest.mark.parametrize("problem_number", range(len(PROBLEMS)))
