@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fake_catalogue import entry, fake_catalogue
 from rdna_kernels import Catalogue, MissingBuildError
+from rdna_kernels.catalogue import nearest
 from rdna_registry import TARGETS, builds
 
 
@@ -32,9 +33,30 @@ def test_what_is_not_built_is_named_with_what_is(tmp_path: Path) -> None:
     with pytest.raises(MissingBuildError, match="no kernel is built for gfx1150; built targets: gfx1151"):
         catalogue.code("decode_h64", "gfx1150")
     with pytest.raises(
-        MissingBuildError, match=r"decode_h64 is not built for gfx1151; \d+ builds are, among them decode_h"
+        MissingBuildError, match=r"decode_h64 is not built for gfx1151; \d+ builds are, the nearest decode_h"
     ):
         catalogue.record("decode_h64", "gfx1151")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("decode_h64_r16_w16_s0_p1_l0_d0_bf16", ["decode_h64_r16_w8_s0_p1_l0_d0_bf16"]),
+        (
+            "decode_h160_r16_w4_s0_p0_l1_d0_fp16",
+            ["decode_h192_r16_w4_s0_p0_l1_d0_fp16", "decode_h128_r16_w4_s0_p0_l1_d0_fp16"],
+        ),
+        (
+            "decode_h1024_r16_w4_s0_p0_l1_d0_fp16",
+            ["decode_h512_r16_w4_s0_p0_l1_d0_fp16", "decode_h256_r16_w4_s0_p0_l1_d0_fp16"],
+        ),
+    ],
+)
+def test_the_nearest_builds_to_one_that_is_not_there(name: str, wanted: list[str]) -> None:
+    built = [build.name for build in builds()]
+    assert nearest(name, built)[: len(wanted)] == wanted
+    assert len(nearest(name, built)) == 3
+    assert nearest(name, []) == []
 
 
 def test_an_empty_folder_and_a_lost_object_say_what_to_do(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
     "head size": (
         put(q=np.ones((6, 4, 72), np.float16), kv_cache=np.ones((7, 2, 16, 144), np.float16), out=None),
         ArgumentError,
-        "q has head size 72; served are 64, 80, 96, 128, 192, 256, 512",
+        r"no kernel serves .*head_size is 72; allowed: .*; the nearest build is decode_h\S+, for head_size = \d+",
     ),
     "cache of another head size": (
         put(kv_cache=np.ones((7, 2, 16, 256), np.float16)),
@@ -132,18 +132,35 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
     "too many heads a kv head": (
         put(q=np.ones((6, 66, 64), np.float16), out=None),
         ArgumentError,
-        "33 query heads share a kv head.*1 to 32",
+        "num_q_heads is 66; allowed: at most 32 .*; the nearest build is decode_h64_.* num_q_heads = 64 .or call",
     ),
     "no kv heads": (put(kv_cache=np.ones((7, 0, 16, 128), np.float16)), ArgumentError, "kv_cache 0"),
     "no query heads": (put(q=np.ones((6, 0, 64), np.float16), out=None), ArgumentError, "q has 0 heads"),
     "page of 8": (
         put(kv_cache=np.ones((7, 2, 8, 128), np.float16)),
         ArgumentError,
-        "pages of 8 tokens.*multiple of 16",
+        "page_size is 8; allowed: a multiple of 16; the nearest build is decode_h64_.*, for page_size = 16",
     ),
-    "page of 24": (put(kv_cache=np.ones((7, 2, 24, 128), np.float16)), ArgumentError, "pages of 24 tokens"),
-    "page of 0": (put(kv_cache=np.ones((7, 2, 0, 128), np.float16)), ArgumentError, "pages of 0 tokens"),
-    "128 tokens": (put(max_query_len=128), ArgumentError, "max_query_len is 128; decode serves 1 to 127"),
+    "page of 24": (
+        put(kv_cache=np.ones((7, 2, 24, 128), np.float16)),
+        ArgumentError,
+        "page_size is 24; allowed: .*, for page_size = 32",
+    ),
+    "page of 0": (
+        put(kv_cache=np.ones((7, 2, 0, 128), np.float16)),
+        ArgumentError,
+        "q has heads of 64 elements and kv_cache pages of 0 tokens; both have some",
+    ),
+    "128 tokens": (
+        put(max_query_len=128, q=np.ones((384, 4, 64), np.float16), out=None),
+        ArgumentError,
+        "max_query_len is 128; allowed: 1 to 127; the nearest build is decode_h64_.* = 127 .split a longer query",
+    ),
+    "empty heads": (
+        put(q=np.ones((6, 4, 0), np.float16), kv_cache=np.ones((7, 2, 16, 0), np.float16), out=None),
+        ArgumentError,
+        "q has heads of 0 elements",
+    ),
     "no tokens": (put(max_query_len=0), ArgumentError, "max_query_len is 0"),
     "half a token": (put(max_query_len=1.5), ArgumentError, r"max_query_len is 1\.5; it must be an integer"),
     "rows of q": (

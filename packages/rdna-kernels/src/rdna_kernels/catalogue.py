@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rdna_registry import Build
 
 from rdna_kernels.errors import MissingBuildError
 from rdna_kernels.user_folder import user_folder
@@ -131,9 +135,33 @@ class Catalogue:
     def _missing(self, name: str, target: str) -> str:
         if target not in self.targets:
             return f"no kernel is built for {target}; built targets: {self.built_targets} ({self.folder})"
-        same = sorted(record.name for record in self.records if record.target == target)
+        built = [record.name for record in self.records if record.target == target]
         return (
-            f"{name} is not built for {target}; {len(same)} builds are, among them {', '.join(same[:4])} "
+            f"{name} is not built for {target}; {len(built)} builds are, the nearest {', '.join(nearest(name, built))} "
             f"({self.folder}). `rdna-bench builds` lists them; a checkout builds what rdna_registry.builds() lists "
             "with `uv sync`"
         )
+
+
+def nearest(name: str, built: Iterable[str]) -> list[str]:
+    """Up to three of the `built` names that are most like a build's: of its head size, else of those next to it."""
+    try:
+        wanted, others = Build.from_name(name), [Build.from_name(other) for other in built]
+    except ValueError:  # not the registry's names
+        return sorted(built)[:3]
+
+    def distance(build: Build) -> tuple[bool, float, float, int]:
+        changes = sum(
+            getattr(build, knob) != getattr(wanted, knob) for knob in ("head_dim_split", "prefetch", "v_in_lds")
+        )
+        octaves = abs(math.log2(build.waves / wanted.waves))
+        return build.dtype is not wanted.dtype, abs(math.log2(build.rows_padded / wanted.rows_padded)), octaves, changes
+
+    by_head_size: dict[int, list[Build]] = defaultdict(list)
+    for build in sorted(others, key=distance):
+        by_head_size[build.head_size].append(build)
+    same = by_head_size.get(wanted.head_size)
+    if same is None:
+        sizes = sorted(by_head_size, key=lambda size: abs(math.log2(size / wanted.head_size)))
+        same = [by_head_size[size][0] for size in sizes]
+    return [build.name for build in same[:3]]

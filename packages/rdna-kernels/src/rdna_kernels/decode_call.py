@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rdna_registry import MAX_GQA, MAX_QUERY_LEN, SERVED_HEAD_SIZES, DType, KernelVariant, as_dtype, provenance, select
+from rdna_registry import ArgumentError as RegistryError
+from rdna_registry import DType, KernelVariant, as_dtype, provenance, select
 
 from rdna_kernels.decode_values import MAX_SEQ_LEN
 from rdna_kernels.errors import ArgumentError
@@ -27,12 +28,15 @@ from rdna_kernels.layout import (
 )
 from rdna_kernels.scratch import ScratchNeed
 
-PAGE_MULTIPLE = 16
 _LARGEST_WINDOW = 2**31 - 1
 _MOST_WORKGROUPS = 65535  # along y and z
 _MOST_SLOTS = 2**31 - 1
 _MOST_TOKEN_STRIDE = 2**26  # elements; kernels address the 16 keys of a tile with 32-bit byte offsets
 _HND = 1
+_INSTEAD = {
+    "max_query_len": "split a longer query into chunks",
+    "num_q_heads": "or call for some query heads of each kv head at a time",
+}
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,8 @@ def decode_call(
     `[num_pages, num_kv_heads, page_size, 2 * head_size]`, block_table int32 `[num_seqs, columns]`, seq_lens int32
     `[num_seqs]`. ArgumentError for whatever is not allowed.
     """
-    if not 1 <= max_query_len <= MAX_QUERY_LEN:
-        raise ArgumentError(
-            f"max_query_len is {max_query_len}; decode serves 1 to {MAX_QUERY_LEN} query tokens a sequence: split a "
-            "longer query into chunks"
-        )
+    if max_query_len < 1:
+        raise ArgumentError(f"max_query_len is {max_query_len}; a sequence has at least 1 query token")
     if not 0 <= window <= _LARGEST_WINDOW:
         raise ArgumentError(f"window is {window}; it is a number of keys, 0 (no window) to {_LARGEST_WINDOW}")
     require_shape("q", q, (None, None, None), "[num_seqs * max_query_len, num_q_heads, head_size]")
@@ -98,14 +99,14 @@ def decode_call(
     require_dtype("kv_cache", kv_cache, dtype.value)
     require_dtype("block_table", block_table, "int32")
     require_dtype("seq_lens", seq_lens, "int32")
-    if head_size not in SERVED_HEAD_SIZES:
-        raise ArgumentError(f"q has head size {head_size}; served are {', '.join(map(str, SERVED_HEAD_SIZES))}")
     if kv_row != 2 * head_size:
         raise ArgumentError(
             f"kv_cache has rows of {kv_row} elements; K and V of head size {head_size} (from q) make 2 * {head_size}"
         )
-    if page_size < 1 or page_size % PAGE_MULTIPLE:
-        raise ArgumentError(f"kv_cache has pages of {page_size} tokens; a page must be a multiple of {PAGE_MULTIPLE}")
+    if not head_size or not page_size:
+        raise ArgumentError(
+            f"q has heads of {head_size} elements and kv_cache pages of {page_size} tokens; both have some"
+        )
     _require_heads(num_q_heads, num_kv_heads)
     if rows != num_seqs * max_query_len:
         raise ArgumentError(
@@ -126,9 +127,8 @@ def decode_call(
         require_dense_last(name, layout, 4)
         require_apart(name, layout, 4)
 
-    chosen = _entry(
-        variant, num_q_heads, num_kv_heads, head_size, max_query_len, page_size, window, dtype, num_seqs > 1
-    )
+    choice = _choice(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, window, dtype, num_seqs > 1)
+    chosen = choice if variant is None else _given(variant, choice)
     q_token, q_head, _ = element_strides(q, dtype.itemsize)
     out_token, out_head, _ = element_strides(out, dtype.itemsize)
     kv_block, kv_head, kv_token, _ = element_strides(kv_cache, dtype.itemsize)
@@ -191,11 +191,6 @@ def _require_heads(num_q_heads: int, num_kv_heads: int) -> None:
         raise ArgumentError(
             f"q has {num_q_heads} heads and kv_cache {num_kv_heads}; the query heads must be a multiple of the kv heads"
         )
-    gqa = num_q_heads // num_kv_heads
-    if gqa > MAX_GQA:
-        raise ArgumentError(
-            f"{gqa} query heads share a kv head ({num_q_heads} over {num_kv_heads}); served are 1 to {MAX_GQA}"
-        )
 
 
 def _require_launchable(grid: tuple[int, int, int], num_seqs: int, slots: int, kv_stride_token: int) -> None:
@@ -216,8 +211,7 @@ def _require_launchable(grid: tuple[int, int, int], num_seqs: int, slots: int, k
         )
 
 
-def _entry(
-    variant: KernelVariant | None,
+def _choice(
     num_q_heads: int,
     num_kv_heads: int,
     head_size: int,
@@ -227,22 +221,21 @@ def _entry(
     dtype: DType,
     batch: bool,
 ) -> KernelVariant:
-    if variant is None:
-        try:
-            return select(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, _HND, window, dtype, batch)
-        except ValueError as error:
-            raise ArgumentError(f"the registry has no entry for this call: {error}") from error
-    wanted = {
-        "num_q_heads": num_q_heads,
-        "num_kv_heads": num_kv_heads,
-        "head_size": head_size,
-        "max_query_len": max_query_len,
-        "page_size": page_size,
-        "window": window,
-        "dtype": dtype,
-    }
-    for field, value in wanted.items():
-        given = getattr(variant, field)
-        if given != value:
-            raise ArgumentError(f"variant has {field} {given}, the call has {value} ({variant.name}): they must agree")
+    """The registry's entry; what no build serves is refused in its words, which name the nearest build."""
+    try:
+        return select(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, _HND, window, dtype, batch)
+    except RegistryError as error:
+        instead = _INSTEAD.get(error.argument)
+        raise ArgumentError(
+            f"no kernel serves {num_q_heads} query heads over {num_kv_heads} kv heads of {head_size} elements, "
+            f"{max_query_len} query tokens a sequence and pages of {page_size} tokens: {error}"
+            + (f" ({instead})" if instead else "")
+        ) from error
+
+
+def _given(variant: KernelVariant, choice: KernelVariant) -> KernelVariant:
+    for field in ("num_q_heads", "num_kv_heads", "head_size", "max_query_len", "page_size", "window", "dtype"):
+        given, wanted = getattr(variant, field), getattr(choice, field)
+        if given != wanted:
+            raise ArgumentError(f"variant has {field} {given}, the call has {wanted} ({variant.name}): they must agree")
     return variant
