@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 def result(published: float, modelled: float) -> CellResult:
     cell = Cell(64, 14, 2, 1, 1024, published)
-    measured = Measured("build", 8, 2**20, 2**20, 0, 1000, 10, 10, modelled, modelled, 1.0, {"vmcnt": 30}, 70)
+    measured = Measured("build", 8, 2**20, 2**20, 0, 1000, 10, 10, modelled, 0.0, modelled, 1.0, {"vmcnt": 30}, 70)
     return CellResult(cell, "tuned", 2**20, measured)
 
 

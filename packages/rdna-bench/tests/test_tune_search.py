@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor
+from rdna_bench.decode_inputs import (
+    DecodeInputs,
+    DecodeProblem,
+    Measured,
+    merge_microseconds,
+    model_executor,
+    segments_of,
+)
 from rdna_bench.tune_search import MOST_LOSS, search
 from rdna_bench.tune_space import SEGMENTS, Candidate, candidates
 from rdna_bench.tune_state import TuneState
@@ -20,7 +27,20 @@ PROBLEM = DecodeProblem(14, 2, 64, 1)
 
 def launch(microseconds: float, requested: int = 2**20, partials: int = 0) -> Measured:
     return Measured(
-        "build", 8, 2**20, requested, partials, 1000, 10, 10, microseconds, microseconds - 1.5, 0.5, {"vmcnt": 30}, 70
+        "build",
+        8,
+        2**20,
+        requested,
+        partials,
+        1000,
+        10,
+        10,
+        microseconds,
+        0.0,
+        microseconds - 1.5,
+        0.5,
+        {"vmcnt": 30},
+        70,
     )
 
 
@@ -56,9 +76,22 @@ def test_candidates_make_the_segments_that_they_say(window: int) -> None:
         launch = inputs.measure(executor, candidate.entry)
         alike = inputs.measure(executor, candidate.with_segments(1))
         assert launch.partial_bytes == alike.partial_bytes
+        assert segments_of(candidate.entry, 1024) == segments_of(candidate.with_segments(1), 1024) == segments
+        assert launch.merge_microseconds == merge_microseconds(segments)
         assert (launch.partial_bytes > 0) == (segments > 1)
         seen.add(segments)
     assert len(seen) > 2
+
+
+def test_the_merge() -> None:
+    assert [round(merge_microseconds(segments), 3) for segments in (1, 2, 4, 5, 8, 9)] == [
+        0,
+        0.315,
+        0.315,
+        0.42,
+        0.42,
+        0.525,
+    ]
 
 
 def variant(number: int) -> KernelVariant:

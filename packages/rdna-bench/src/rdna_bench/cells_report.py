@@ -21,7 +21,8 @@ def cells_tables(run: CellsRun) -> Group:
     machine = f"{run.machine.processor}, {run.machine.cores} cores, {run.machine.system}"
     parts: list[object] = [
         f"{run.target} machine code, {run.dtype}, one sequence, pages of 16, emulated on {escape(machine)}.",
-        "modelled: cycles of an in-order issue model with assumed and published parameters; nothing ran on a GPU.",
+        "modelled: cycles of an in-order issue model with assumed and published parameters, and the round trips of the",
+        "merge of segments; nothing ran on a GPU.",
         "knobs: tuned (a published row), modelled (tuned with the model) or derived (from such rows).",
         "published: times of others' kernel on a Radeon 8060S. roof: 1.48 us and the needed bytes at 230 GiB/s.",
         "",

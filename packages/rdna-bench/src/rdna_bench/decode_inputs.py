@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from rdna_kernels import EmulatedExecutor, LaunchRecord, decode_attention
-from rdna_registry import KernelVariant, select
+from rdna_registry import KernelVariant, key_block, select
 
 from rdna_bench.arrays import numpy_dtype
 from rdna_bench.traffic import LINE_BYTES, NEEDED_ARGUMENTS, needed_bytes
@@ -21,6 +21,9 @@ HND = 1
 _ARENA_ALIGNMENT = 1 << 16
 _ARGUMENT_BYTES = 512
 _ARRAY_ALIGNMENT = 256
+
+#: The latency of L2, as published of a Radeon 8060S and as the model has it.
+L2_MICROSECONDS = 0.105
 
 _POOL_SIZE = 1 << 20
 
@@ -76,10 +79,35 @@ class Measured:
     wmma: int
     lds_cycles: int
     modelled_microseconds: float
+    """The model's time and that of the merge."""
+    merge_microseconds: float
+    """What `merge_microseconds` adds for the merge of segments."""
     modelled_compute_microseconds: float
     modelled_memory_microseconds: float
     stall_cycles: dict[str, int]
     issue_cycles: int
+
+
+def segments_of(entry: KernelVariant, context: int) -> int:
+    """KV segments that the kernel makes of so many tokens."""
+    return max(1, min(entry.max_segments, key_blocks(entry, context) // entry.min_segment_blocks))
+
+
+def key_blocks(entry: KernelVariant, context: int) -> int:
+    """Key blocks that the kernel's segment rule counts."""
+    first_key = max(context - entry.max_query_len + 1 - entry.window, 0) if entry.window else 0
+    block = key_block(entry)
+    return -(-context // block) - first_key // block
+
+
+def merge_microseconds(segments: int) -> float:
+    """What the merge of segments adds to a modelled time.
+
+    The model runs each workgroup by itself, and so not the wait of the last to arrive for its merge: its partial
+    results go out, one atomic comes back, the others' come in, four segments in a round trip, each at L2's latency.
+    With it the model ranks the published cells better at every context (`rdna_registry.decode_modelled.MODEL_RANKS`).
+    """
+    return 0.0 if segments == 1 else L2_MICROSECONDS * (2 + math.ceil(segments / 4))
 
 
 def model_executor(target: str) -> EmulatedExecutor:
@@ -140,6 +168,7 @@ class DecodeInputs:
         [record] = records
         counts = record.counts
         lines, model = counts["unique_lines_by_argument"], counts["model"]
+        merge = merge_microseconds(segments_of(variant, self.context))
         return Measured(
             record.build,
             record.workgroups,
@@ -149,7 +178,8 @@ class DecodeInputs:
             counts["wave_instructions"],
             counts["wmma"],
             counts["lds_cycles"],
-            model["microseconds"],
+            model["microseconds"] + merge,
+            merge,
             model["compute_microseconds"],
             model["memory_microseconds"],
             dict(model["stall_cycles"]),

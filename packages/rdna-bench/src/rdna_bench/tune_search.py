@@ -94,9 +94,8 @@ def search(
 
 
 def _floor(launch: Measured, needed: int) -> float:
-    overhead = launch.modelled_microseconds - max(
-        launch.modelled_compute_microseconds, launch.modelled_memory_microseconds
-    )
+    body = max(launch.modelled_compute_microseconds, launch.modelled_memory_microseconds)
+    overhead = launch.modelled_microseconds - launch.merge_microseconds - body
     return overhead + launch.modelled_memory_microseconds * needed / (launch.touched_bytes + launch.partial_bytes)
 
 

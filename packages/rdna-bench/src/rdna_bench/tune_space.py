@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rdna_registry import Build, KernelVariant, key_block
+from rdna_registry import Build, KernelVariant
 
-from rdna_bench.decode_inputs import HND, DecodeProblem
+from rdna_bench.decode_inputs import HND, DecodeProblem, key_blocks
 
 #: Numbers of KV segments that are tried; more than these gain nothing that the model sees.
 SEGMENTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
@@ -30,7 +30,7 @@ def candidates(problem: DecodeProblem, builds: Iterable[Build], contexts: tuple[
     segment give; of several that give the same, the one with the least cap and the shortest least segment."""
     found: list[Candidate] = []
     for form in _forms(problem, builds):
-        blocks = [_key_blocks(form, context) for context in contexts]
+        blocks = [key_blocks(form, context) for context in contexts]
         least = {1} | {count // segments for count in blocks for segments in SEGMENTS if count >= segments}
         seen: dict[tuple[int, ...], Candidate] = {}
         for cap in SEGMENTS:
@@ -68,10 +68,3 @@ def _forms(problem: DecodeProblem, builds: Iterable[Build]) -> list[KernelVarian
         if entry.build == build:
             forms.setdefault(code, entry)
     return list(forms.values())
-
-
-def _key_blocks(entry: KernelVariant, context: int) -> int:
-    """Key blocks that the kernel's segment rule counts."""
-    first_key = max(context - entry.max_query_len + 1 - entry.window, 0) if entry.window else 0
-    block = key_block(entry)
-    return -(-context // block) - first_key // block
