@@ -8,27 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rdna_bench.cli import app
+from command import invoke, invoke_json
 from rdna_emulator import CHECKS, CheckError, LaunchError
 from rdna_kernels import ArgumentError, Catalogue, ExecutorError, UnsupportedError, decode_attention
 from rdna_registry import DEFAULT_TARGET, TARGETS
 from tiny_model import CONTEXT, write_tiny_model
-from typer.testing import CliRunner
 
 PROMPT = "the thing that they thought"
-
-
-def invoke(*arguments: str | Path) -> Any:
-    """Run the command; a wide terminal keeps messages on one line."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "400"})
-
-
-def invoke_json(*arguments: str | Path) -> dict[str, Any]:
-    result = invoke(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    value: dict[str, Any] = json.loads(result.stdout)
-    return value
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])

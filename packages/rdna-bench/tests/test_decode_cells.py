@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
+from command import invoke, invoke_json
 from rdna_bench import decode_cells
 from rdna_bench.cells_aims import aims
-from rdna_bench.cli import app
 from rdna_bench.decode_cells import Cell, CellResult, CellsRun, CountsResult, judge, ranks_of
 from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor
 from rdna_bench.published import PublishedCounts, PublishedTime, published_counts, published_times
-from typer.testing import CliRunner
 
 
 def result(published: float, modelled: float) -> CellResult:
@@ -105,8 +103,7 @@ def test_a_run() -> None:
 
 @pytest.mark.usefixtures("few_cells")
 def test_the_command() -> None:
-    runner = CliRunner()
-    shown = runner.invoke(app, ["decode", "--table"], env={"COLUMNS": "200"})
+    shown = invoke("decode", "--table")
     assert shown.exit_code == 0, shown.output
     for part in (
         "modelled",
@@ -118,6 +115,6 @@ def test_the_command() -> None:
         "aims at",
     ):
         assert part in shown.output
-    data = json.loads(runner.invoke(app, ["decode", "--table", "--json"]).stdout)
+    data = invoke_json("decode", "--table")
     assert len(data["cells"]) == 4
     assert data["cells"][0]["modelled_over_published"] > 0

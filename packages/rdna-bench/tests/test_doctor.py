@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import rdna_emulator
+from command import invoke
 from rdna_bench import doctor, self_test
-from rdna_bench.cli import app
 from rdna_kernels import Catalogue, HipExecutor
 from rdna_kernels.executors.hip_library import HipLibrary
 from rdna_registry import TARGETS
-from typer.testing import CliRunner
 
 
 @pytest.fixture(autouse=True)
@@ -24,17 +22,13 @@ def one_shape_and_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "torch_text", lambda: "not asked")
 
 
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["doctor", *arguments])
-
-
 def no_runtime(*_: object) -> tuple[list[HipExecutor], list[str]]:
     return [], ["no HIP runtime"]
 
 
 def test_without_a_gpu_the_emulator_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "hip_executors", no_runtime)
-    result = invoke("--json")
+    result = invoke("doctor", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     names = [target.name for target in TARGETS]
@@ -42,16 +36,16 @@ def test_without_a_gpu_the_emulator_is_tried(monkeypatch: pytest.MonkeyPatch) ->
     assert found["builds"].keys() >= set(names)
     assert found["refused"] == ["no HIP runtime"]
     assert found["passed"]
-    text = invoke().stdout
+    text = invoke("doctor").stdout
     assert text.startswith("machine ")
     assert text.endswith("everything that was tried works\n")
 
 
 def test_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "hip_executors", no_runtime)
-    served = invoke("--num-q-heads", "32", "--num-kv-heads", "8", "--head-size", "128").stdout
+    served = invoke("doctor", "--num-q-heads", "32", "--num-kv-heads", "8", "--head-size", "128").stdout
     assert "Built for: gfx1100, gfx1151." in served
-    assert "No entry: head_size is 72" in invoke("--head-size", "72").stdout
+    assert "No entry: head_size is 72" in invoke("doctor", "--head-size", "72").stdout
 
 
 def test_hip_devices_are_tried() -> None:
@@ -64,7 +58,7 @@ def test_hip_devices_are_tried() -> None:
 def test_a_wrong_result_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "hip_executors", no_runtime)
     monkeypatch.setattr(self_test, "decode_attention", lambda q, *_, **__: np.zeros_like(q))
-    result = invoke()
+    result = invoke("doctor")
     assert result.exit_code == 1
     assert "trial     FAILED: emulated" in result.stdout
 
@@ -72,7 +66,7 @@ def test_a_wrong_result_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_builds_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(doctor, "hip_executors", no_runtime)
     monkeypatch.setattr(Catalogue, "installed", lambda: Catalogue(tmp_path))
-    result = invoke()
+    result = invoke("doctor")
     assert result.exit_code == 1
     assert "builds    none; there are no built kernels" in result.stdout
 
@@ -99,7 +93,7 @@ def test_a_target_that_the_user_has_built_is_not_emulated(monkeypatch: pytest.Mo
     own = Catalogue(catalogue.folder)
     own.__dict__["records"] = (*catalogue.records, replace(record, target="gfx1150"))
     monkeypatch.setattr(Catalogue, "installed", lambda: own)
-    result = invoke()
+    result = invoke("doctor")
     assert result.exit_code == 0, result.output
     assert "1 for gfx1150" in result.stdout
     assert "emulated gfx1150" not in result.stdout

@@ -8,18 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import invoke
 from octave_quant import CACHE_DTYPES, OctaveFormat, core, numpy_path
-from rdna_bench.cli import app
 from rdna_bench.plain_octave import dequantize_plainly, quantize_plainly
-from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parents[2] / "octave-quant" / "tests" / "data"
 SPREAD = {"median", "lower", "upper"}
 SMALL = ("--tokens", "9", "--heads", "2", "--head-size", "64", "--repeats", "3")
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["octave", *arguments], env={"COLUMNS": "200"})
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # the rows with NaN and Inf
@@ -62,7 +57,7 @@ def test_torch_gives_the_slots_of_the_transcription(name: str) -> None:
 
 @pytest.mark.parametrize("name", CACHE_DTYPES)
 def test_json(name: str) -> None:
-    result = invoke(*SMALL, "--format", name, "--seed", "5", "--json")
+    result = invoke("octave", *SMALL, "--format", name, "--seed", "5", "--json")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     run = json.loads(result.stdout)
@@ -85,7 +80,7 @@ def test_json(name: str) -> None:
 
 
 def test_tables() -> None:
-    result = invoke(*SMALL)
+    result = invoke("octave", *SMALL)
     assert result.exit_code == 0, result.output
     for text in ("implementation", "plain", "numpy", "the same bytes on every path", "octave_quant.quantize uses"):
         assert text in result.stdout
@@ -93,7 +88,7 @@ def test_tables() -> None:
 
 def test_without_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "why_absent", lambda: "it is not built here")
-    result = invoke(*SMALL, "--json")
+    result = invoke("octave", *SMALL, "--json")
     assert result.exit_code == 0, result.output
     run = json.loads(result.stdout)
     assert run["why_no_core"] == "it is not built here"
@@ -110,7 +105,7 @@ def test_other_bytes_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         out[0, 0, 0] ^= len(calls) & 1
 
     monkeypatch.setattr(numpy_path, "encode", wrong)
-    result = invoke(*SMALL, "--json")
+    result = invoke("octave", *SMALL, "--json")
     assert result.exit_code == 1
     assert not json.loads(result.stdout)["passed"]
     assert "verification failed" in result.stderr
@@ -129,13 +124,13 @@ def test_other_bytes_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_options(arguments: list[str], message: str) -> None:
-    result = invoke(*arguments)
+    result = invoke("octave", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
 
 
 def test_help_has_an_example() -> None:
-    result = invoke("--help")
+    result = invoke("octave", "--help")
     assert result.exit_code == 0
     assert "Example: rdna-bench octave" in result.stdout

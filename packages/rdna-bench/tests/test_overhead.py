@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from rdna_bench.cli import app
+from command import invoke
 from rdna_bench.overhead_run import WARM
-from typer.testing import CliRunner
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["overhead", *arguments], env={"COLUMNS": "200"})
 
 
 def test_json() -> None:
-    result = invoke("--repeats", "3", "--limit", "10000", "--json")
+    result = invoke("overhead", "--repeats", "3", "--limit", "10000", "--json")
     assert result.exit_code == 0, result.output
     run = json.loads(result.stdout)
     assert (run["command"], run["target"], run["repeats"], run["limit_us"]) == ("overhead", "gfx1151", 3, 10000.0)
@@ -33,21 +27,21 @@ def test_json() -> None:
 
 
 def test_tables() -> None:
-    result = invoke("--repeats", "3", "--limit", "10000")
+    result = invoke("overhead", "--repeats", "3", "--limit", "10000")
     assert result.exit_code == 0, result.output
     for text in (WARM, "launching switched off", "everything else", "within the limit of 10000 us", "9 NumPy arrays"):
         assert text in result.stdout
 
 
 def test_a_slow_call_is_a_failure() -> None:
-    result = invoke("--repeats", "3", "--limit", "0.001")
+    result = invoke("overhead", "--repeats", "3", "--limit", "0.001")
     assert result.exit_code == 1
     assert "above the limit of 0.001 us" in result.stdout
 
 
 def test_a_runtime_without_a_served_device_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RDNA_EMULATED_HIP", "/no/such/library.so")
-    result = invoke("--repeats", "3")
+    result = invoke("overhead", "--repeats", "3")
     assert result.exit_code == 2
     assert "/no/such/library.so" in result.stderr
 
@@ -57,6 +51,6 @@ def test_a_runtime_without_a_served_device_is_bad_input(monkeypatch: pytest.Monk
     [(["--repeats", "2"], "2 given; it must be 3 or more"), (["--limit", "0"], "0.0 given; it must be above 0")],
 )
 def test_bad_options(arguments: list[str], message: str) -> None:
-    result = invoke(*arguments)
+    result = invoke("overhead", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr

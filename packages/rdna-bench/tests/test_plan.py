@@ -9,22 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import invoke
 from hypothesis import given
 from hypothesis import strategies as st
-from rdna_bench.cli import app
 from rdna_bench.plain_planner import plan_plainly
 from rdna_bench.plan_balance import balance
 from rdna_bench.plan_batches import SIZES, DecodeBatch
 from rdna_bench.timing import Spread, Timed, interleave, ratio
 from rdna_registry import DType, KernelVariant, PrefillVariant, plan_prefill, prefill_target_workgroups
-from typer.testing import CliRunner
 
 GOLDEN = Path(__file__).parents[2] / "rdna-registry" / "tests" / "data" / "plans.npz"
 SPREAD = {"median", "lower", "upper"}
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["plan", *arguments], env={"COLUMNS": "200"})
 
 
 def prefill_variant(q_heads: int, kv_heads: int, waves: int, key_tile: int, split: int, key_waves: int) -> Any:
@@ -63,7 +58,7 @@ def test_the_transcription_equals_the_planner(batch: list[tuple[int, int]], wind
 
 
 def test_json() -> None:
-    result = invoke("--repeats", "3", "--target", "gfx1100", "--window", "900", "--seed", "5", "--json")
+    result = invoke("plan", "--repeats", "3", "--target", "gfx1100", "--window", "900", "--seed", "5", "--json")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     run = json.loads(result.stdout)
@@ -97,7 +92,7 @@ def test_json() -> None:
 
 
 def test_tables() -> None:
-    result = invoke("--repeats", "3")
+    result = invoke("plan", "--repeats", "3")
     assert result.exit_code == 0, result.output
     for text in ("plan_prefill", "plan_decode", "look-ups, warm", "one long", "uniform", "ragged", "padded"):
         assert text in result.stdout
@@ -111,7 +106,7 @@ def test_other_plans_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
         return plan[::-1], head_group
 
     monkeypatch.setattr("rdna_bench.plan_run.plan_plainly", wrong)
-    result = invoke("--repeats", "3", "--json")
+    result = invoke("plan", "--repeats", "3", "--json")
     assert result.exit_code == 1
     assert not json.loads(result.stdout)["passed"]
     assert "verification failed" in result.stderr
@@ -129,14 +124,14 @@ def test_other_plans_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_options(arguments: list[str], message: str) -> None:
-    result = invoke(*arguments)
+    result = invoke("plan", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
 
 
 def test_help_has_an_example() -> None:
-    result = invoke("--help")
+    result = invoke("plan", "--help")
     assert result.exit_code == 0
     assert "Example: rdna-bench plan" in result.stdout
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import invoke
 from rdna_bench.causal_attention import causal_attention, distortion
-from rdna_bench.cli import app
 from rdna_bench.model_file import ModelFile
 from rdna_bench.quality_run import QualityOptions, QualityRun
 from rdna_bench.reference import numpy_attention, reference_attention
 from rdna_bench.transformer import Transformer
 from rdna_bench.weights import load_weights
-from typer.testing import CliRunner
 
 NAMES = "fp16,bf16,int8,fp8_e4m3,minmax4,octave_k3v4,octave_k3v3,octave_k3v3_compact"
 
@@ -24,10 +23,6 @@ NAMES = "fp16,bf16,int8,fp8_e4m3,minmax4,octave_k3v4,octave_k3v3,octave_k3v3_com
 @pytest.fixture(scope="module")
 def tiny_model(tiny_path: Path) -> Transformer:
     return Transformer(load_weights(ModelFile(tiny_path)))
-
-
-def invoke(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(app, ["quality", *map(str, arguments)], env={"COLUMNS": "400"})
 
 
 def measure(path: Path, **options: Any) -> dict[str, Any]:
@@ -133,7 +128,7 @@ def test_a_variant_is_compared_with_its_format(tiny_path: Path) -> None:
 def test_the_table_and_the_plot(tiny_path: Path, tmp_path: Path) -> None:
     plot = tmp_path / "plot.svg"
     formats = "int8,octave_k3v4+centred"
-    result = invoke("--model", tiny_path, "--tokens", "100", "--formats", formats, "--plot", plot)
+    result = invoke("quality", "--model", tiny_path, "--tokens", "100", "--formats", formats, "--plot", plot)
     assert result.exit_code == 0, result.output
     for word in ("99 predictions in 1 sequence", "tokens/GiB", "int8", "octave_k3v4+centred", "its NLL loss"):
         assert word in result.stdout
@@ -147,7 +142,7 @@ def test_json_of_a_text_of_ones_own(tiny_path: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("the thing that they thought " * 5, encoding="utf-8")
     arguments = ("--model", tiny_path, "--text", text, "--tokens", "50", "--skip", "10", "--formats", "fp16", "--json")
-    result = invoke(*arguments)
+    result = invoke("quality", *arguments)
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     value = json.loads(result.stdout)
@@ -174,7 +169,7 @@ def test_json_of_a_text_of_ones_own(tiny_path: Path, tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(tiny_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    result = invoke("--model", tiny_path, *arguments)
+    result = invoke("quality", "--model", tiny_path, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
 
@@ -182,7 +177,7 @@ def test_bad_input(tiny_path: Path, arguments: tuple[str, ...], message: str) ->
 def test_a_plot_file_that_is_a_folder_is_refused(tiny_path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "plot.svg"
     folder.mkdir()
-    result = invoke("--model", tiny_path, "--plot", folder)
+    result = invoke("quality", "--model", tiny_path, "--plot", folder)
     assert result.exit_code == 2
     assert "it cannot be written" in result.stderr
 

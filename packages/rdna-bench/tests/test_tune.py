@@ -9,19 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rdna_bench.cli import app
+from command import invoke
 from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem
 from rdna_bench.tune_shapes import shapes_from_options, shapes_from_table
 from rdna_registry import KernelVariant
 from rdna_registry.decode_modelled import ModelledRow, modelled_table, parse_modelled_rows
-from typer.testing import CliRunner
 
 SHAPE = ("--num-q-heads", "14", "--num-kv-heads", "2", "--head-size", "64", "--seq-len", "48", "--seq-len", "256")
 
 
 def tune(folder: Path, *arguments: str, status: int = 0) -> Any:
-    command = ["tune", *SHAPE, "--state", str(folder / "state.jsonl"), *arguments]
-    result = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    result = invoke("tune", *SHAPE, "--state", folder / "state.jsonl", *arguments)
     assert result.exit_code == status, result.output
     return result
 
