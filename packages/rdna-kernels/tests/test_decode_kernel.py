@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from oracle import relative_error
 from problem import DTYPES, Problem, make_problem, nan_filled
 from rdna_kernels import EmulatedExecutor, Executor, LaunchRecord, decode_attention
 from rdna_kernels.decode_values import MAX_SEQ_LEN
-from rdna_registry import DEFAULT_TARGET, load
+from rdna_registry import DEFAULT_TARGET, SERVED_HEAD_SIZES, load
 from verdict import at_far_pages, entry_of, fault_of, make_scratch
 
 
@@ -26,7 +27,7 @@ def assert_right(problem: Problem, executor: Executor, **options: Any) -> None:
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     lengths=st.lists(st.integers(0, 260), min_size=1, max_size=3),
-    head_size=st.sampled_from([64, 128]),
+    head_size=st.sampled_from(SERVED_HEAD_SIZES),
     gqa=st.integers(1, 32),
     num_kv_heads=st.integers(1, 2),
     max_query_len=st.integers(1, 8),
@@ -39,6 +40,23 @@ def assert_right(problem: Problem, executor: Executor, **options: Any) -> None:
 )
 def test_any_shape(executor: Executor, lengths: list[int], pages: int, **shape: Any) -> None:
     assert_right(make_problem(lengths, page_size=16 * pages, **shape), executor)
+
+
+@pytest.mark.parametrize("page_size", [16, 32, 64, 480, 528, 544, 784, 864, 1056, 1568])
+@pytest.mark.parametrize("head_size", SERVED_HEAD_SIZES)
+def test_pages(executor: Executor, head_size: int, page_size: int) -> None:
+    """A page more or less than full, and a second one; pages of the models that people run."""
+    lengths = [page_size - 1, 0, page_size, page_size + 1]
+    shape: dict[str, Any] = {"head_size": head_size, "page_size": page_size, "num_kv_heads": 1, "seed": page_size}
+    assert_right(make_problem(lengths, gqa=3, max_query_len=2, **shape), executor)
+    assert_right(make_problem([2 * page_size + 5], gqa=5, window=page_size + 2, dtype="bfloat16", **shape), executor)
+
+
+@pytest.mark.parametrize("gqa", [*range(1, 17), 32])
+def test_group_sizes(executor: Executor, gqa: int) -> None:
+    for head_size, max_query_len in zip(SERVED_HEAD_SIZES, itertools.cycle(range(1, 9)), strict=False):
+        shape: dict[str, Any] = {"head_size": head_size, "max_query_len": (max_query_len + gqa) % 8 + 1}
+        assert_right(make_problem([130, 9], gqa=gqa, num_kv_heads=1, window=100 * (gqa % 2), **shape), executor)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.4e-45, -1e-40, 1e-38, 1e-30, 2.0**-80, -(2.0**-79), 1e-12, -0.1])
