@@ -79,6 +79,8 @@ def test_candidates_make_the_segments_that_they_say(window: int) -> None:
         assert segments_of(candidate.entry, 1024) == segments_of(candidate.with_segments(1), 1024) == segments
         assert launch.merge_microseconds == merge_microseconds(segments)
         assert (launch.partial_bytes > 0) == (segments > 1)
+        if segments == candidate.entry.max_segments:  # then only the least segment differs, and nothing else may
+            assert launch == alike
         seen.add(segments)
     assert len(seen) > 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import hashlib
 import os
@@ -17,7 +18,7 @@ from rdna_registry import Build, DType, KernelVariant
 from rdna_registry.decode_modelled import CLEAR_GAIN_PERCENT, ModelledRow, modelled_table, parse_modelled_rows
 from rdna_registry.decode_tables import shape_of, tuned_entry
 
-from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor
+from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor, segments_of
 from rdna_bench.machine import Machine
 from rdna_bench.tune_search import Tuned, search
 from rdna_bench.tune_space import candidates
@@ -143,6 +144,8 @@ class TuneRun:
             return inputs[context]
 
         def measure(entry: KernelVariant, context: int) -> Measured:
+            if segments_of(entry, context) == entry.max_segments:
+                entry = dataclasses.replace(entry, min_segment_blocks=1)  # the same launch, whatever the least segment
             if (known := self._state.get(entry.name, context)) is not None:
                 return known
             if time.monotonic() > self._deadline:
