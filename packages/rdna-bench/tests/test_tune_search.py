@@ -53,12 +53,18 @@ def test_candidates_differ_in_what_they_do() -> None:
     }
     assert all(candidate.segments[0] <= candidate.segments[1] <= candidate.entry.max_segments for candidate in found)
     assert {candidate.segments[1] for candidate in found} >= set(SEGMENTS)
+
+
+def test_row_groups_are_no_more_than_need_be() -> None:
+    def groups(query_len: int, most: int) -> set[tuple[int, int]]:
+        found = candidates(replace(PROBLEM, max_query_len=query_len), builds(), (64,), most)
+        return {(candidate.entry.rows_padded, candidate.entry.row_groups) for candidate in found}
+
     # 4 new tokens are 28 rows: one group in builds of 32 rows, two in those of 16.
-    groups = {
-        (c.entry.rows_padded, c.entry.row_groups)
-        for c in candidates(replace(PROBLEM, max_query_len=4), builds(), (64,))
-    }
-    assert groups == {(32, 1), (16, 2)}
+    assert groups(4, 1) == {(32, 1)}
+    assert groups(4, 2) == {(32, 1), (16, 2)}
+    # 8 are 56 rows: no build takes them in one group.
+    assert groups(8, 1) == {(32, 2)}
 
 
 def test_builds_of_the_same_code_are_tried_once() -> None:

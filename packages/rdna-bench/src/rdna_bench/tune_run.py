@@ -156,8 +156,9 @@ class TuneRun:
             return measured
 
         needed = [problem.needed_bytes(context) for context in self.contexts]
-        found = candidates(problem, self._builds, self.contexts)
-        return search(self._before[problem], found, self.contexts, needed, measure)
+        before = self._before[problem]
+        found = candidates(problem, self._builds, self.contexts, before.row_groups)
+        return search(before, found, self.contexts, needed, measure)
 
     def _row(self, problem: DecodeProblem, tuned: Tuned) -> ModelledRow:
         published = tuned_entry(shape_of(tuned.entry))

@@ -25,11 +25,21 @@ class Candidate(NamedTuple):
         return dataclasses.replace(self.entry, max_segments=self.segments[context], min_segment_blocks=1)
 
 
-def candidates(problem: DecodeProblem, builds: Iterable[Build], contexts: tuple[int, ...]) -> list[Candidate]:
+def candidates(
+    problem: DecodeProblem, builds: Iterable[Build], contexts: tuple[int, ...], most_row_groups: int = 1
+) -> list[Candidate]:
     """Every build with its fewest row groups, with every number of segments at each context that a cap and a least
-    segment give; of several that give the same, the one with the least cap and the shortest least segment."""
+    segment give; of several that give the same, the one with the least cap and the shortest least segment.
+
+    Builds that need more than ``most_row_groups``, and more than another build does, are left out: each row group reads
+    all of K and V, and the model takes for granted that all but the first find them in a cache.
+    """
+    forms = _forms(problem, builds)
+    most_row_groups = max(most_row_groups, min((form.row_groups for form in forms), default=1))
     found: list[Candidate] = []
-    for form in _forms(problem, builds):
+    for form in forms:
+        if form.row_groups > most_row_groups:
+            continue
         blocks = [key_blocks(form, context) for context in contexts]
         least = {1} | {count // segments for count in blocks for segments in SEGMENTS if count >= segments}
         seen: dict[tuple[int, ...], Candidate] = {}
