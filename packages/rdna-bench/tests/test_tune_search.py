@@ -63,6 +63,7 @@ def test_row_groups_are_no_more_than_need_be() -> None:
     # 4 new tokens are 28 rows: one group in builds of 32 rows, two in those of 16.
     assert groups(4, 1) == {(32, 1)}
     assert groups(4, 2) == {(32, 1), (16, 2)}
+    assert groups(4, 4) == {(32, 1), (16, 2), (16, 4)}
     # 8 are 56 rows: no build takes them in one group.
     assert groups(8, 1) == {(32, 2)}
 

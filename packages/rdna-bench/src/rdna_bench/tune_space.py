@@ -26,19 +26,20 @@ class Candidate(NamedTuple):
 
 
 def candidates(
-    problem: DecodeProblem, builds: Iterable[Build], contexts: tuple[int, ...], most_row_groups: int = 1
+    problem: DecodeProblem, builds: Iterable[Build], contexts: tuple[int, ...], row_groups: int = 1
 ) -> list[Candidate]:
-    """Every build with its fewest row groups, with every number of segments at each context that a cap and a least
-    segment give; of several that give the same, the one with the least cap and the shortest least segment.
+    """Every build with its fewest row groups and with ``row_groups``, with every number of segments at each context
+    that a cap and a least segment give; of several that give the same, the one with the least cap and the shortest
+    least segment.
 
-    Builds that need more than ``most_row_groups``, and more than another build does, are left out: each row group reads
-    all of K and V, and the model takes for granted that all but the first find them in a cache.
+    Builds that need more than ``row_groups``, and more than another build does, are left out: each row group reads all
+    of K and V, and the model takes for granted that all but the first find them in a cache.
     """
-    forms = _forms(problem, builds)
-    most_row_groups = max(most_row_groups, min((form.row_groups for form in forms), default=1))
+    forms = _forms(problem, builds, row_groups)
+    most = max(row_groups, min((form.row_groups for form in forms), default=1))
     found: list[Candidate] = []
     for form in forms:
-        if form.row_groups > most_row_groups:
+        if form.row_groups > most:
             continue
         blocks = [key_blocks(form, context) for context in contexts]
         least = {1} | {count // segments for count in blocks for segments in SEGMENTS if count >= segments}
@@ -52,29 +53,31 @@ def candidates(
     return found
 
 
-def _forms(problem: DecodeProblem, builds: Iterable[Build]) -> list[KernelVariant]:
+def _forms(problem: DecodeProblem, builds: Iterable[Build], row_groups: int) -> list[KernelVariant]:
     rows = problem.num_q_heads // problem.num_kv_heads * problem.max_query_len
     forms: dict[tuple[int, ...], KernelVariant] = {}
     for build in sorted(builds, key=lambda build: build.name):
         if (build.head_size, build.dtype.name, build.dot_product) != (problem.head_size, problem.dtype, 0):
             continue
-        entry = KernelVariant(
-            head_size=problem.head_size,
-            num_q_heads=problem.num_q_heads,
-            num_kv_heads=problem.num_kv_heads,
-            max_query_len=problem.max_query_len,
-            page_size=problem.page_size,
-            layout=HND,
-            row_groups=-(-rows // build.rows_padded),
-            waves=build.waves,
-            head_dim_split=build.head_dim_split,
-            prefetch=build.prefetch,
-            v_in_lds=build.v_in_lds,
-            dtype=build.dtype,
-            window=problem.window,
-        )
-        # A split that is also the default is the same machine code under two names.
-        code = build.rows_padded, build.waves, build.waves_per_tile, build.prefetch, build.v_in_lds
-        if entry.build == build:
-            forms.setdefault(code, entry)
+        fewest = -(-rows // build.rows_padded)
+        for groups in sorted({fewest, max(fewest, row_groups)}):
+            entry = KernelVariant(
+                head_size=problem.head_size,
+                num_q_heads=problem.num_q_heads,
+                num_kv_heads=problem.num_kv_heads,
+                max_query_len=problem.max_query_len,
+                page_size=problem.page_size,
+                layout=HND,
+                row_groups=groups,
+                waves=build.waves,
+                head_dim_split=build.head_dim_split,
+                prefetch=build.prefetch,
+                v_in_lds=build.v_in_lds,
+                dtype=build.dtype,
+                window=problem.window,
+            )
+            # A split that is also the default is the same machine code under two names.
+            code = groups, build.rows_padded, build.waves, build.waves_per_tile, build.prefetch, build.v_in_lds
+            if entry.build == build:
+                forms.setdefault(code, entry)
     return list(forms.values())
