@@ -83,10 +83,13 @@ def _counts(results: Iterable[CountsResult]) -> Table:
 
 
 def _aims(found: Iterable[Aim]) -> Table:
-    table = _table("what the kernel aims at", "cells", "reached")
-    table.add_column("furthest from it")
+    table = _table("what the kernel aims at", "reached")
     for aim in found:
-        table.add_row(aim.name, str(aim.cells), str(aim.reached), "; ".join(aim.missed[:_MOST_MISSED]))
+        table.add_row(aim.name, f"{aim.reached} of {aim.cells}")
+        for cell in aim.missed[:_MOST_MISSED]:
+            table.add_row(f"  {cell}")
+        if len(aim.missed) > _MOST_MISSED:
+            table.add_row(f"  and {len(aim.missed) - _MOST_MISSED} more")
     return table
 
 
