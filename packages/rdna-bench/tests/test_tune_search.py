@@ -16,7 +16,7 @@ from rdna_bench.decode_inputs import (
     model_executor,
     segments_of,
 )
-from rdna_bench.tune_search import MOST_LOSS, search
+from rdna_bench.tune_search import MOST_INSTRUCTIONS, MOST_LOSS, search
 from rdna_bench.tune_space import SEGMENTS, Candidate, candidates
 from rdna_bench.tune_state import TuneState
 from rdna_registry import KernelVariant, builds
@@ -131,8 +131,21 @@ def test_what_was_before_stays_where_nothing_is_better() -> None:
 
 
 def test_no_context_may_lose() -> None:
-    assert MOST_LOSS == 1.01
-    assert searched([(5.0, 10.2), (9.0, 10.05)]) == 2
+    assert searched([(5.0, 10.0 * MOST_LOSS + 0.01), (9.0, 10.0 * MOST_LOSS)]) == 2
+
+
+def test_long_contexts_may_not_issue_much_more() -> None:
+    many: dict[str, Any] = {"wave_instructions": int(1000 * MOST_INSTRUCTIONS) + 1}
+    assert searched([(5.0, 5.0), (9.0, 9.0)], {1: many}) == 2
+    assert searched([(5.0, 5.0), (9.0, 9.0)], {1: {"wave_instructions": int(1000 * MOST_INSTRUCTIONS)}}) == 1
+    short = search(
+        variant(100),
+        [Candidate(variant(1), (1,))],
+        (128,),
+        [2**19],
+        lambda entry, context: launch(10.0) if entry == variant(100) else replace(launch(5.0), **many),
+    )
+    assert short.entry == variant(1)
 
 
 def test_of_those_as_good_the_one_that_asks_for_less_wins() -> None:

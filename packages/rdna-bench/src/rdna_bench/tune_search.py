@@ -12,8 +12,13 @@ from rdna_registry import KernelVariant
 from rdna_bench.decode_inputs import Measured
 from rdna_bench.tune_space import Candidate
 
-#: No context may take longer than this much of what it takes without tuning.
-MOST_LOSS = 1.01
+#: No context may take longer than this much of what it takes without tuning: it is what the model can hardly tell.
+MOST_LOSS = 1.03
+
+#: From so many tokens on, no context may issue more than this much of the instructions. Ever more waves and segments
+#: with ever less work each look well to the model, in which every wave waits for memory in full; there it is trusted least.
+MOST_INSTRUCTIONS = 1.15
+INSTRUCTIONS_FROM = 1024
 
 #: Candidates this close to the best are as good: of them, the one that asks for the fewest bytes is taken.
 AS_GOOD = 1.01
@@ -57,9 +62,9 @@ def search(
     """The candidate of the least geometric mean of modelled times over the contexts, each of the same weight.
 
     ``needed_bytes`` are those of each context; no time can be below a launch and these bytes at the modelled memory's
-    rate. Candidates that take more than `MOST_LOSS` of the time of ``before`` at a context are out; of those within
-    `AS_GOOD` of the best, the one that asks for the fewest bytes, then writes the fewest partials, then issues the
-    fewest instructions wins. ``before`` itself takes part.
+    rate. Candidates that take more than `MOST_LOSS` of the time of ``before`` at a context are out, or issue more than
+    `MOST_INSTRUCTIONS` of its instructions; of those within `AS_GOOD` of the best, the one that asks for the fewest
+    bytes, then writes the fewest partials, then issues the fewest instructions wins. ``before`` itself takes part.
     """
     launches_before = {context: measure(before, context) for context in contexts}
     base = [launch.modelled_microseconds for launch in launches_before.values()]
@@ -78,12 +83,12 @@ def search(
         if index < len(contexts):
             launch = measure(candidate.with_segments(index), contexts[index])
             ratio = launch.modelled_microseconds / base[index]
-            if ratio <= MOST_LOSS:
+            if _allowed(launch, launches_before[contexts[index]], contexts[index]):
                 heapq.heappush(queue, (bound - bounds[index] + math.log(ratio), number, index + 1))
             continue
         launches = {context: measure(candidate.entry, context) for context in contexts}
         ratios = [launch.modelled_microseconds / time for launch, time in zip(launches.values(), base, strict=True)]
-        if max(ratios) <= MOST_LOSS:
+        if all(_allowed(launch, launches_before[context], context) for context, launch in launches.items()):
             score = sum(map(math.log, ratios)) / len(contexts)
             finalists.append((score, candidate.entry, launches))
             best = min(best, score)
@@ -91,6 +96,12 @@ def search(
     as_good = [finalist for finalist in finalists if finalist[0] <= best + math.log(AS_GOOD)]
     _, entry, launches = min(as_good, key=lambda finalist: _costs(finalist[2], needed_bytes))
     return Tuned(entry, launches, before, launches_before)
+
+
+def _allowed(launch: Measured, before: Measured, context: int) -> bool:
+    if launch.modelled_microseconds > MOST_LOSS * before.modelled_microseconds:
+        return False
+    return context < INSTRUCTIONS_FROM or launch.wave_instructions <= MOST_INSTRUCTIONS * before.wave_instructions
 
 
 def _floor(launch: Measured, needed: int) -> float:
