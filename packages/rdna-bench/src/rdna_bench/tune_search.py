@@ -16,7 +16,7 @@ from rdna_bench.tune_space import Candidate
 MOST_LOSS = 1.03
 
 #: From so many tokens on, no context may issue more than this much of the instructions. Ever more waves and segments
-#: with ever less work each look well to the model, where every wave waits for memory in full; there it is trusted least.
+#: with ever less work each look well to the model, where each waits for memory in full; there it is trusted least.
 MOST_INSTRUCTIONS = 1.15
 INSTRUCTIONS_FROM = 1024
 
