@@ -9,7 +9,7 @@ void Pattern::set(u32 lanes, const i32* deltas, u32 bytes) {
   active = lanes;
   first = static_cast<u32>(std::countr_zero(lanes));
   low = high = 0;
-  contiguous = lanes == ~0u;
+  bool contiguous = lanes == ~0u, in_eights = contiguous;
   for (int l = 0; l < kLanes; ++l) {
     const bool on = lanes >> l & 1;
     mask[l] = on ? ~0u : 0;
@@ -17,7 +17,9 @@ void Pattern::set(u32 lanes, const i32* deltas, u32 bytes) {
     low = std::min<i64>(low, delta[l]);
     high = std::max<i64>(high, delta[l]);
     contiguous &= delta[l] == l * static_cast<i32>(bytes);
+    in_eights &= delta[l] - delta[l & ~7] == (l & 7) * static_cast<i32>(bytes);
   }
+  run = contiguous ? kLanes : in_eights ? 8 : 1;
 }
 
 // Distinct 32-byte segments, in ascending order, make distinct 64- and 128-byte ones by halving.
@@ -79,7 +81,8 @@ void ProgramState::add_traffic() {
   for (LdsSite* site : used_lds) add_executions(*site, traffic);
 }
 
-void ProgramState::forget_spans() {
+void ProgramState::forget_launch() {
+  last_matrix = nullptr;
   for (GlobalSite* site : used_global) site->forget_span();
 }
 

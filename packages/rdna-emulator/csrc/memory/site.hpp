@@ -14,7 +14,7 @@ struct alignas(128) Pattern {
   u32 active = 0;
   u32 first = 0;           // first active lane
   i64 low = 0, high = 0;   // smallest and largest delta
-  bool contiguous = false; // all lanes active, each at the end of the one before
+  u32 run = 1;             // 32 or 8 where all lanes are active and so many lie end to end
   u64 executions = 0;      // with this pattern, not yet added to the traffic
 
   void set(u32 lanes, const i32* deltas, u32 bytes);
@@ -60,6 +60,10 @@ struct Traffic {
   u64 lds_cycles = 0, lds_minimum = 0;
 };
 
+class MatrixMemory;
+struct Inst;
+struct Wave;
+
 // The state of one worker for one program.
 struct ProgramState {
   explicit ProgramState(std::size_t insts) : executed(insts), global(insts), lds(insts) {}
@@ -78,7 +82,7 @@ struct ProgramState {
     return *lds[inst];
   }
   void add_traffic();   // of all sites to `traffic`
-  void forget_spans();
+  void forget_launch();
 
   std::vector<u64> executed;
   std::vector<std::unique_ptr<GlobalSite>> global;
@@ -86,6 +90,9 @@ struct ProgramState {
   std::vector<GlobalSite*> used_global;
   std::vector<LdsSite*> used_lds;
   Traffic traffic;
+  std::shared_ptr<MatrixMemory> matrices;
+  const Wave* last_matrix_wave = nullptr;  // whose last matrix instruction was ..
+  const Inst* last_matrix = nullptr;       // .. and left its A in `matrices`
 };
 
 void add_executions(GlobalSite&, Traffic&);

@@ -98,7 +98,7 @@ void Device::collect(Module& module, LaunchOutcome& outcome, Launch& launch) {
     if (!state) continue;
     worker.state = nullptr;
     state->add_traffic();
-    state->forget_spans();
+    state->forget_launch();
     outcome.traffic.bytes += state->traffic.bytes;
     for (int k = 0; k < 3; ++k) outcome.traffic.segments[k] += state->traffic.segments[k];
     outcome.traffic.lds_cycles += state->traffic.lds_cycles;

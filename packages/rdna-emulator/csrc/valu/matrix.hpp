@@ -25,11 +25,13 @@ RDNA_INLINE Block<To, n> converted(const From* from) {
 // Makes the compiler keep an array in memory: the host converts a memory operand with half the work of a register.
 RDNA_INLINE void in_memory(void* array) { asm volatile("" : : "r"(array) : "memory"); }
 
-// By k: the rows of A that are used, row 2j + h of half h at [8 h + j], and the columns of B by lane. `Sum` is the type of the
-// sums: A has it already, B gets it as it is used.
-template <class T, class Sum>
-struct alignas(256) Factors {
-  Sum a[kDepth][kHalf];
+// By k: the rows of A, and the columns of B by lane.
+template <class T>
+struct alignas(256) Rows {
+  T a[kDepth][kHalf];
+};
+template <class T>
+struct alignas(256) Columns {
   T b[kDepth][kLanes];
 };
 
@@ -41,32 +43,25 @@ constexpr int kHostBytes = 32;
 template <class T>
 constexpr int kHostLanes = kHostBytes / static_cast<int>(sizeof(T));
 
-// Sums for `rows` rows of A from `row` on and `registers` host registers of columns from `column` on.
-template <int rows, int registers, class T, class Sum, class V>
-RDNA_INLINE void accumulate(const Factors<T, Sum>& f, int row, int column, V (&sums)[rows][registers]) {
-  constexpr int kWidth = kHostLanes<Sum>;
-#pragma clang loop unroll(disable)
-  for (int k = 0; k < kDepth; ++k) {
-    V columns[registers];
-    for (int n = 0; n < registers; ++n) columns[n] = converted<Sum, T, kWidth>(&f.b[k][column + n * kWidth]);
-    for (int r = 0; r < rows; ++r)
-      for (int n = 0; n < registers; ++n)
-        sums[r][n] = __builtin_elementwise_fma(V(f.a[k][row + r]), columns[n], sums[r][n]);
-  }
-}
-
-// All of D, as many results at a time as stay in registers. `initial(j, lane)` gives the addends and `finish(j, lane, sums)`
-// takes the sums of one host register of lanes, from `lane` on.
-template <class T, class Sum, class Initial, class Finish>
-RDNA_INLINE void multiply(const Factors<T, Sum>& f, Initial initial, Finish finish) {
-  constexpr int kWidth = kHostLanes<Sum>, kRegisters = kHalf / kWidth < 2 ? 1 : 2, kRows = kHostBytes / 8;
+// All of D, as many results at a time as stay in registers. `initial(j, lane)` gives the addends and
+// `finish(j, lane, sums)` takes the sums of one host register of lanes, from `lane` on.
+template <class T, class Initial, class Finish>
+RDNA_INLINE void multiply(const Rows<T>& rows, const Columns<T>& columns, Initial initial, Finish finish) {
+  constexpr int kWidth = kHostLanes<T>, kRegisters = kHalf / kWidth < 2 ? 1 : 2, kRows = kHostBytes / 8;
   for (int h = 0; h < 2; ++h) {
     for (int lane = kHalf * h; lane < kHalf * (h + 1); lane += kRegisters * kWidth) {
       for (int j = 0; j < kResults; j += kRows) {
-        Block<Sum, kWidth> sums[kRows][kRegisters];
+        Block<T, kWidth> sums[kRows][kRegisters];
         for (int r = 0; r < kRows; ++r)
           for (int n = 0; n < kRegisters; ++n) sums[r][n] = initial(j + r, lane + n * kWidth);
-        accumulate(f, kResults * h + j, lane, sums);
+#pragma clang loop unroll(disable)
+        for (int k = 0; k < kDepth; ++k) {
+          Block<T, kWidth> b[kRegisters];
+          for (int n = 0; n < kRegisters; ++n) b[n] = block<T, kWidth>(&columns.b[k][lane + n * kWidth]);
+          for (int r = 0; r < kRows; ++r)
+            for (int n = 0; n < kRegisters; ++n)
+              sums[r][n] = __builtin_elementwise_fma(Block<T, kWidth>(rows.a[k][2 * (j + r) + h]), b[n], sums[r][n]);
+        }
         for (int r = 0; r < kRows; ++r)
           for (int n = 0; n < kRegisters; ++n) finish(j + r, lane + n * kWidth, sums[r][n]);
       }
@@ -74,40 +69,55 @@ RDNA_INLINE void multiply(const Factors<T, Sum>& f, Initial initial, Finish fini
   }
 }
 
-// The same where eight columns are all there is, the first eight of each half of B: `initial(j, lane)` is asked for the
-// first lanes of each half, and `finish(j, lane, sums)` takes eight sums, for lanes from 0 or 16 on.
+using Eight = Block<double, 8>;
+
+// Few columns of B, eight numbers for each k: four of each half, in turns, where A gives them rows 2j and 2j + 1 in
+// turns; or eight of one half, which take row 2j + h.
+RDNA_INLINE Eight rows_of_four(const double* a, int j) {
+  const auto pair = block<double, 2>(&a[2 * j]);
+  return __builtin_shufflevector(pair, pair, 0, 1, 0, 1, 0, 1, 0, 1);
+}
+
+// Both halves of four columns at once: `initial(j)` gives eight addends, `finish(j, sums)` takes the sums.
 template <class Initial, class Finish>
-RDNA_INLINE void multiply_eight(const Factors<float, double>& f, Initial initial, Finish finish) {
-  constexpr int kWidth = kHostLanes<double>, kRegisters = 8 / kWidth, kRows = kHostBytes / 8 / kRegisters;
-  using V = Block<double, kWidth>;
+RDNA_INLINE void multiply_four(const Rows<double>& rows, const double (*b)[kLanes], Initial initial, Finish finish) {
+  constexpr int kRows = kHostBytes / 8;
   for (int j = 0; j < kResults; j += kRows) {
-    V sums[2][kRows][kRegisters];
-    for (int h = 0; h < 2; ++h)
-      for (int r = 0; r < kRows; ++r)
-        for (int n = 0; n < kRegisters; ++n) sums[h][r][n] = initial(j + r, kHalf * h + n * kWidth);
+    Eight sums[kRows];
+    for (int r = 0; r < kRows; ++r) sums[r] = initial(j + r);
 #pragma clang loop unroll(disable)
     for (int k = 0; k < kDepth; ++k) {
-      for (int h = 0; h < 2; ++h) {
-        for (int n = 0; n < kRegisters; ++n) {
-          const V columns = converted<double, float, kWidth>(&f.b[k][kHalf * h + n * kWidth]);
-          for (int r = 0; r < kRows; ++r)
-            sums[h][r][n] = __builtin_elementwise_fma(V(f.a[k][kResults * h + j + r]), columns, sums[h][r][n]);
-        }
-      }
+      const auto columns = block<double, 8>(b[k]);
+      for (int r = 0; r < kRows; ++r)
+        sums[r] = __builtin_elementwise_fma(rows_of_four(rows.a[k], j + r), columns, sums[r]);
     }
-    for (int h = 0; h < 2; ++h) {
-      for (int r = 0; r < kRows; ++r) {
-        alignas(64) double eight[8];
-        for (int n = 0; n < kRegisters; ++n) block<double, kWidth>(&eight[n * kWidth]) = sums[h][r][n];
-        finish(j + r, kHalf * h, block<double, 8>(eight));
-      }
-    }
+    for (int r = 0; r < kRows; ++r) finish(j + r, sums[r]);
   }
 }
 
-// Lanes of a register of A that are used: 0, 2, .. 14 by the lower half, 17, 19, .. 31 by the upper.
+// Eight columns: `initial(j, h)` gives the addends of half h, `finish(j, lower, upper)` takes the sums of both.
+template <class Initial, class Finish>
+RDNA_INLINE void multiply_eight(const Rows<double>& rows, const double (*b)[kLanes], Initial initial, Finish finish) {
+  constexpr int kRows = kHostBytes * kHostBytes / 512;
+  for (int j = 0; j < kResults; j += kRows) {
+    Eight sums[2][kRows];
+    for (int h = 0; h < 2; ++h)
+      for (int r = 0; r < kRows; ++r) sums[h][r] = initial(j + r, h);
+#pragma clang loop unroll(disable)
+    for (int k = 0; k < kDepth; ++k) {
+      for (int h = 0; h < 2; ++h) {
+        const auto columns = block<double, 8>(&b[k][8 * h]);
+        for (int r = 0; r < kRows; ++r)
+          sums[h][r] = __builtin_elementwise_fma(Eight(rows.a[k][2 * (j + r) + h]), columns, sums[h][r]);
+      }
+    }
+    for (int r = 0; r < kRows; ++r) finish(j + r, sums[0][r], sums[1][r]);
+  }
+}
+
+// Of a register of A, the lane of each row that is used: even rows by the lower half, odd ones by the upper.
 RDNA_INLINE Block<u32, kHalf> used_rows(u32x row) {
-  return __builtin_shufflevector(row, row, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+  return __builtin_shufflevector(row, row, 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31);
 }
 
 RDNA_INLINE u32 set_lanes(Block<u32, kHalf> x) { return bits<u16>(convert<Block<bool, kHalf>>(x != 0)); }
@@ -127,26 +137,15 @@ RDNA_INLINE Block<u32, kHalf> permuted(Block<u32, kHalf> x, Block<u32, kHalf> fr
 #endif
 }
 
-// At most eight columns of sixteen, each of which the columns after it repeat up to the next.
-struct Columns {
-  u32 firsts = 0;                // their mask
-  Block<u32, kHalf> first = 0u;  // where each is
-  Block<u32, kHalf> spread = 0u; // which of them stands in each column
-};
-
-// Kernels have a few patterns: they are kept.
-inline const Columns& columns_of(u32 firsts) {
-  thread_local Columns known[64];
-  Columns& columns = known[firsts * 0x9e37u >> 10 & 63];
-  if (columns.firsts != firsts) {
-    columns.firsts = firsts;
-    u32 count = 0;
-    for (u32 lane = 0; lane < kHalf; ++lane) {
-      if (firsts >> lane & 1) columns.first[count++] = lane;
-      columns.spread[lane] = count - 1;
-    }
-  }
-  return columns;
+// Sixteen of 32 lanes.
+RDNA_INLINE Block<u32, kHalf> gathered(const u32* row, Block<u32, kHalf> from) {
+  const auto low = block<u32, kHalf>(row), high = block<u32, kHalf>(row + kHalf);
+#if __AVX512F__
+  using I = Block<int, kHalf>;
+  return bits<Block<u32, kHalf>>(__builtin_ia32_vpermi2vard512(bits<I>(low), bits<I>(from), bits<I>(high)));
+#else
+  return from < 16u ? permuted(low, from) : permuted(high, from & 15u);
+#endif
 }
 
 // The low halves of 16 registers, then the high ones.
@@ -168,7 +167,8 @@ RDNA_INLINE f32x to_odd(f64x x) {
 }
 
 // Formats of the factors: how pairs in 16 registers become two vectors of f32, in two steps through memory.
-struct Half {  // f16
+struct HalfFloat {  // f16
+  static constexpr u8 kNumber = 1;
   RDNA_INLINE static Block<u32, kHalf> arranged(Block<u32, kHalf> pairs) {
     return bits<Block<u32, kHalf>>(separated(pairs));
   }
@@ -181,7 +181,8 @@ struct Half {  // f16
   RDNA_INLINE static u16x rounded(f64x x) { return bits<u16x>(convert<f16x>(to_odd(x))); }
 };
 
-struct Brain {  // bfloat16
+struct BrainFloat {  // bfloat16
+  static constexpr u8 kNumber = 2;
   RDNA_INLINE static Block<u32, kHalf> arranged(Block<u32, kHalf> pairs) { return pairs; }
   RDNA_INLINE static void split(const u32* registers, float* low, float* high) {
     const auto pairs = block<u32, kHalf>(registers);
@@ -192,29 +193,38 @@ struct Brain {  // bfloat16
   RDNA_INLINE static u16x rounded(f64x x) { return to_brain(to_odd(x)); }
 };
 
-// The factors of registers a[8] and b[8], whose signs change by masks; the columns of each half of B in another order, if
-// there is one.
+// The factors in registers a[8] and b[8], whose signs change by masks.
 template <class Format>
-RDNA_INLINE void load_factors(const u32 (*a)[kLanes], const u32 (*b)[kLanes], u32 signs_a, u32 signs_b,
-                              Factors<float, double>& f, const Block<u32, kHalf>* order = nullptr) {
-  alignas(64) u32 pairs[kDepth / 2][3][kHalf];
-  for (int r = 0; r < kDepth / 2; ++r) {
-    block<u32, kHalf>(pairs[r][0]) = Format::arranged(used_rows(block<u32, kLanes>(a[r])) ^ signs_a);
-    for (int h = 0; h < 2; ++h) {
-      const auto columns = block<u32, kHalf>(&b[r][kHalf * h]) ^ signs_b;
-      block<u32, kHalf>(pairs[r][1 + h]) = Format::arranged(order ? permuted(columns, *order) : columns);
-    }
-  }
+RDNA_INLINE void load_rows(const u32 (*a)[kLanes], u32 signs, Rows<double>& rows) {
+  alignas(64) u32 pairs[kDepth / 2][kHalf];
+  for (int r = 0; r < kDepth / 2; ++r)
+    block<u32, kHalf>(pairs[r]) = Format::arranged(used_rows(block<u32, kLanes>(a[r])) ^ signs);
   in_memory(&pairs);
-  alignas(64) float rows[kDepth][kHalf];
-  for (int r = 0; r < kDepth / 2; ++r) {
-    Format::split(pairs[r][0], rows[2 * r], rows[2 * r + 1]);
-    for (int h = 0; h < 2; ++h)
-      Format::split(pairs[r][1 + h], &f.b[2 * r][kHalf * h], &f.b[2 * r + 1][kHalf * h]);
-  }
+  alignas(64) float wide[kDepth][kHalf];
+  for (int r = 0; r < kDepth / 2; ++r) Format::split(pairs[r], wide[2 * r], wide[2 * r + 1]);
+  in_memory(&wide);
+  for (int k = 0; k < kDepth; ++k) block<double, kHalf>(rows.a[k]) = converted<double, float, kHalf>(wide[k]);
   in_memory(&rows);
-  for (int k = 0; k < kDepth; ++k) block<double, kHalf>(f.a[k]) = converted<double, float, kHalf>(rows[k]);
-  in_memory(&f);
+}
+
+// Sixteen lanes of b, which `arrange(r)` has taken of register r.
+template <class Format, class Arrange>
+RDNA_INLINE void load_columns(Arrange arrange, u32 signs, int at, double (*b)[kLanes]) {
+  alignas(64) u32 pairs[kDepth / 2][kHalf];
+  for (int r = 0; r < kDepth / 2; ++r) block<u32, kHalf>(pairs[r]) = Format::arranged(arrange(r) ^ signs);
+  in_memory(&pairs);
+  alignas(64) float wide[kDepth][kHalf];
+  for (int r = 0; r < kDepth / 2; ++r) Format::split(pairs[r], wide[2 * r], wide[2 * r + 1]);
+  in_memory(&wide);
+  for (int k = 0; k < kDepth; ++k) block<double, kHalf>(&b[k][at]) = converted<double, float, kHalf>(wide[k]);
+}
+
+template <class Format>
+RDNA_INLINE void load_all_columns(const u32 (*b)[kLanes], u32 signs, Columns<double>& columns) {
+  for (int h = 0; h < kLanes; h += kHalf) {
+    const auto lanes = [=](int r) __attribute__((always_inline)) { return block<u32, kHalf>(&b[r][h]); };
+    load_columns<Format>(lanes, signs, h, columns.b);
+  }
 }
 
 }  // namespace rdna

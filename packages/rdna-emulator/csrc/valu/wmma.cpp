@@ -3,14 +3,10 @@
 // Lane l = 16 h + c holds row c of A and column c of B, k = 0..15. Each half h of the wave makes its own rows of D from its
 // own lanes: element j of lane l is D[2j + h][c], made of A in lane 16 h + 2j + h and of B in lane l. The sums are exact
 // or nearly so (f64 for products of 16-bit floats, f32 for products of small integers) and rounded once.
-#include "valu/matrix.hpp"
+#include "valu/matrix_memory.hpp"
 
 namespace rdna {
 namespace {
-
-RDNA_INLINE u32 sign_mask(const InstInfo& info, int k) {
-  return (info.neg_lo >> k & 1 ? 0x8000u : 0u) | (info.neg_hi >> k & 1 ? 0x80000000u : 0u);
-}
 
 RDNA_INLINE void require_all_lanes(Wave& w, const Inst& i) {
   if (w.exec() != ~0u) [[unlikely]] {
@@ -30,20 +26,38 @@ bool overlaps(const Inst& i, const Operand& c) {
   return c.kind == OperandKind::vgpr && c.reg != i.dst && c.reg < i.dst + kResults && i.dst < c.reg + kResults;
 }
 
-// The columns of B and C that differ from the one before, as a mask: kernels that have few rows of a matrix repeat some,
-// and half the work is then to be had for nothing. C is null where it is a constant.
-RDNA_INLINE u32 first_columns(const u32 (*b)[kLanes], const u32 (*c)[kLanes]) {
-  const auto changes = [](Block<u32, kHalf> x) __attribute__((always_inline)) {
-    return x ^ __builtin_shufflevector(x, x, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
-  };
-  Block<u32, kHalf> differences = 0u;
-  for (int r = 0; r < kDepth / 2; ++r) {
-    for (int h = 0; h < kLanes; h += kHalf) differences |= changes(block<u32, kHalf>(&b[r][h]));
-    if (r == 0 && __builtin_popcount(set_lanes(differences)) > kHalf / 2 - 1) return ~0u;
+RDNA_INLINE Block<u32, kHalf> twice(Block<u32, 8> x) {
+  return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+// D where few columns are all there is. `addends` is null where C is a constant.
+RDNA_INLINE void multiply_known(const Rows<double>& rows, const KnownColumns& known, const u32 (*addends)[kLanes],
+                                float constant, u32 (*results)[kLanes]) {
+  alignas(64) u32 gathered_addends[kResults][kHalf];
+  if (addends != nullptr) {
+    for (int j = 0; j < kResults; ++j)
+      block<u32, kHalf>(gathered_addends[j]) = gathered(addends[j], known.gather);
+    in_memory(&gathered_addends);
   }
-  for (int j = 0; c != nullptr && j < kResults; ++j)
-    for (int h = 0; h < kLanes; h += kHalf) differences |= changes(block<u32, kHalf>(&c[j][h]));
-  return set_lanes(differences) | 1;
+  const auto initial = [&](int j, int h) __attribute__((always_inline)) {
+    if (addends == nullptr) return Eight(constant);
+    return converted<double, float, 8>(reinterpret_cast<const float*>(&gathered_addends[j][8 * h]));
+  };
+  const auto rounded = [](Eight sums) __attribute__((always_inline)) {
+    return twice(bits<Block<u32, 8>>(convert<Block<float, 8>>(sums)));
+  };
+  if (known.count == 4) {
+    multiply_four(rows, known.columns.b, [&](int j) __attribute__((always_inline)) { return initial(j, 0); },
+                  [&](int j, Eight sums) __attribute__((always_inline)) {
+      const auto both = rounded(sums);
+      for (int h = 0; h < 2; ++h) block<u32, kHalf>(&results[j][kHalf * h]) = permuted(both, known.spread[h]);
+    });
+  } else {
+    multiply_eight(rows, known.columns.b, initial, [&](int j, Eight low, Eight high) __attribute__((always_inline)) {
+      block<u32, kHalf>(results[j]) = permuted(rounded(low), known.spread[0]);
+      block<u32, kHalf>(&results[j][kHalf]) = permuted(rounded(high), known.spread[1]);
+    });
+  }
 }
 
 template <class Format>
@@ -51,8 +65,6 @@ void wmma_f32(Wave& w, const Inst& i) {
   require_all_lanes(w, i);
   const InstInfo& info = *i.info;
   const Operand& c = info.src[2];
-  const u32(*a)[kLanes] = &w.v[info.src[0].reg];
-  const u32(*b)[kLanes] = &w.v[info.src[1].reg];
   const u32(*addends)[kLanes] = &w.v[c.reg];
   u32(*results)[kLanes] = &w.v[i.dst];
   alignas(128) u32 copy[kResults][kLanes];
@@ -65,30 +77,21 @@ void wmma_f32(Wave& w, const Inst& i) {
     for (int j = 0; j < kResults; ++j) block<u32, kLanes>(copy[j]) = (block<u32, kLanes>(addends[j]) & keep) ^ flip;
     addends = copy;
   }
+  const Rows<double>& rows = rows_of<Format>(w, i);
+  const u32 reg_b = info.src[1].reg, signs_b = sign_mask(info, 1);
+  const KnownColumns& known = columns_of<Format>(w, reg_b, signs_b);
+  if (known.count < kHalf && (addends == nullptr || repeats(known, addends, kResults))) {
+    return multiply_known(rows, known, addends, constant, results);
+  }
+  Columns<double> all;
+  if (known.count < kHalf) load_all_columns<Format>(&w.v[reg_b], signs_b, all);
   using V = Block<double, kHostLanes<double>>;
-  Factors<float, double> f;
   const auto initial = [&](int j, int lane) __attribute__((always_inline)) {
     if (addends == nullptr) return V(constant);
     return converted<double, float, kHostLanes<double>>(reinterpret_cast<const float*>(&addends[j][lane]));
   };
-  const u32 signs_a = sign_mask(info, 0), signs_b = sign_mask(info, 1);
-  const u32 firsts = first_columns(b, addends);
-  if (__builtin_popcount(firsts) <= kHalf / 2) {
-    const Columns& columns = columns_of(firsts);
-    load_factors<Format>(a, b, signs_a, signs_b, f, &columns.first);
-    for (int j = 0; addends != nullptr && j < kResults; ++j)
-      for (int h = 0; h < kLanes; h += kHalf)
-        block<u32, kHalf>(&copy[j][h]) = permuted(block<u32, kHalf>(&addends[j][h]), columns.first);
-    if (addends != nullptr) addends = copy;
-    multiply_eight(f, initial, [=, &columns](int j, int lane, Block<double, 8> sums) __attribute__((always_inline)) {
-      const auto eight = bits<Block<u32, 8>>(convert<Block<float, 8>>(sums));
-      const auto both = __builtin_shufflevector(eight, eight, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
-      block<u32, kHalf>(&results[j][lane]) = permuted(both, columns.spread);
-    });
-    return;
-  }
-  load_factors<Format>(a, b, signs_a, signs_b, f);
-  multiply(f, initial, [=](int j, int lane, V sums) __attribute__((always_inline)) {
+  const Columns<double>& columns = known.count < kHalf ? all : known.columns;
+  multiply(rows, columns, initial, [=](int j, int lane, V sums) __attribute__((always_inline)) {
     block<float, kHostLanes<double>>(&results[j][lane]) = convert<Block<float, kHostLanes<double>>>(sums);
   });
 }
@@ -99,8 +102,10 @@ void wmma_16(Wave& w, const Inst& i) {
   require_all_lanes(w, i);
   const InstInfo& info = *i.info;
   const bool high = info.op_sel & 4, registers = info.src[2].kind == OperandKind::vgpr;
-  Factors<float, double> f;
-  load_factors<Format>(&w.v[info.src[0].reg], &w.v[info.src[1].reg], sign_mask(info, 0), sign_mask(info, 1), f);
+  Rows<double> rows;
+  load_rows<Format>(&w.v[info.src[0].reg], sign_mask(info, 0), rows);
+  Columns<double> columns;
+  load_all_columns<Format>(&w.v[info.src[1].reg], sign_mask(info, 1), columns);
   alignas(128) float addends[kResults][kLanes];
   alignas(256) double results[kResults][kLanes];
   const u32 keep = info.neg_hi & 4 ? 0x7fffu : 0xffffu, flip = info.neg_lo & 4 ? 0x8000u : 0u;
@@ -113,7 +118,7 @@ void wmma_16(Wave& w, const Inst& i) {
   const auto initial = [&](int j, int lane) __attribute__((always_inline)) {
     return converted<double, float, kHostLanes<double>>(&addends[j][lane]);
   };
-  multiply(f, initial, [&](int j, int lane, V sums) __attribute__((always_inline)) {
+  multiply(rows, columns, initial, [&](int j, int lane, V sums) __attribute__((always_inline)) {
     block<double, kHostLanes<double>>(&results[j][lane]) = sums;
   });
   for (int j = 0; j < kResults; ++j) {
@@ -138,17 +143,18 @@ void wmma_integer(Wave& w, const Inst& i) {
   const InstInfo& info = *i.info;
   const bool signed_a = info.neg_lo & 1, signed_b = info.neg_lo & 2;
   constexpr int kFields = 32 / width;
-  Factors<float, float> f;
+  Rows<float> rows;
+  Columns<float> columns;
   for (int k = 0; k < kDepth; ++k) {
     const u32x column = w.row(info.src[1].reg + k / kFields);
-    block<float, kLanes>(f.b[k]) = integer_field<width>(column, k % kFields, signed_b);
-    const auto rows = used_rows(w.row(info.src[0].reg + k / kFields));
-    block<float, kHalf>(f.a[k]) = integer_field<width>(rows, k % kFields, signed_a);
+    block<float, kLanes>(columns.b[k]) = integer_field<width>(column, k % kFields, signed_b);
+    const auto row = used_rows(w.row(info.src[0].reg + k / kFields));
+    block<float, kHalf>(rows.a[k]) = integer_field<width>(row, k % kFields, signed_a);
   }
   alignas(128) float sums[kResults][kLanes];
   using V = Block<float, kHostLanes<float>>;
   const auto initial = [](int, int) __attribute__((always_inline)) { return V(0.0f); };
-  multiply(f, initial, [&](int j, int lane, V value) __attribute__((always_inline)) {
+  multiply(rows, columns, initial, [&](int j, int lane, V value) __attribute__((always_inline)) {
     block<float, kHostLanes<float>>(&sums[j][lane]) = value;
   });
   u32x results[kResults];
@@ -161,10 +167,10 @@ void wmma_integer(Wave& w, const Inst& i) {
 }
 
 const Registration registration{
-    {"v_wmma_f32_16x16x16_f16", wmma_f32<Half>},
-    {"v_wmma_f32_16x16x16_bf16", wmma_f32<Brain>},
-    {"v_wmma_f16_16x16x16_f16", wmma_16<Half>},
-    {"v_wmma_bf16_16x16x16_bf16", wmma_16<Brain>},
+    {"v_wmma_f32_16x16x16_f16", wmma_f32<HalfFloat>},
+    {"v_wmma_f32_16x16x16_bf16", wmma_f32<BrainFloat>},
+    {"v_wmma_f16_16x16x16_f16", wmma_16<HalfFloat>},
+    {"v_wmma_bf16_16x16x16_bf16", wmma_16<BrainFloat>},
     {"v_wmma_i32_16x16x16_iu8", wmma_integer<8, false>},
     {"v_wmma_i32_16x16x16_iu8.clamp", wmma_integer<8, true>},
     {"v_wmma_i32_16x16x16_iu4", wmma_integer<4, false>},

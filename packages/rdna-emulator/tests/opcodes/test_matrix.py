@@ -39,11 +39,27 @@ KERNELS = {
     },
 }
 
+WMMA = "v_wmma_f32_16x16x16_f16"
+# Instructions that follow each other, where what was known of A or B may or may not hold for the second.
+SEQUENCES = {
+    "same": [f"{WMMA} {C}, {A}, {B}, {C}", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "same_after_nop": [f"{WMMA} {C}, {A}, {B}, {C}", "s_nop 0", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "negated": [f"{WMMA} {C}, {A}, {B}, {C}", f"{WMMA} {D}, {A}, {B}, {C} neg_lo:[1,0,0] neg_hi:[1,0,0]"],
+    "negated_columns": [f"{WMMA} {C}, {A}, {B}, {C}", f"{WMMA} {D}, {A}, {B}, {C} neg_lo:[0,1,0] neg_hi:[0,1,0]"],
+    "bfloat16": [f"{WMMA} {C}, {A}, {B}, {C}", f"v_wmma_f32_16x16x16_bf16 {D}, {A}, {B}, {C}"],
+    "exchanged": [f"{WMMA} {C}, {A}, {B}, {C}", f"{WMMA} {D}, {B}, {A}, {C}"],
+    "over_a": [f"{WMMA} {A}, {A}, {B}, {C}", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "over_end_of_a": [f"{WMMA} v[39:46], {A}, {B}, {C}", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "over_b": [f"{WMMA} {B}, {A}, {B}, {C}", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "a_moved": [f"{WMMA} {C}, {A}, {B}, {C}", "v_mov_b32 v35, v50", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "b_moved": [f"{WMMA} {C}, {A}, {B}, {C}", "v_mov_b32 v47, v50", f"{WMMA} {D}, {A}, {B}, {C}"],
+}
+
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> InstructionRunner:
     return InstructionRunner(
-        {name: [text] for name, text in KERNELS.items()}, ROWS, "gfx1151", tmp_path_factory.mktemp("matrix")
+        {name: [text] for name, text in KERNELS.items()} | SEQUENCES, ROWS, "gfx1151", tmp_path_factory.mktemp("matrix")
     )
 
 
@@ -142,6 +158,43 @@ def test_one_column_that_differs(runner: InstructionRunner, first: int, register
     c[register, 16 + first] += 1
     got = run(runner, "f32_f16", a, b, c.view(np.uint32))
     close(got[24:].view(np.float32), product(a_values, b.T.copy().view(np.float16)) + c)
+
+
+def numbers(registers: Words, kind: str) -> Array:
+    """The values [lane, k] that registers [8, 32] hold."""
+    bits = np.ascontiguousarray(registers.T).view(np.uint16)
+    return bits.view(np.float16) if kind == "f16" else brain_to_f32(bits)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # results of f32 make any halves, NaN and Inf among them
+@pytest.mark.parametrize("different", [1, 3, 4, 5, 8, 9, 16])
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequences(runner: InstructionRunner, name: str, different: int) -> None:
+    """A and B of the second instruction are what the registers hold then."""
+    column = np.random.default_rng(different).permutation(np.arange(16) % different)
+    lanes = np.concatenate([column, 16 + column])
+    a, b, *_ = matrices("f16", False, seed=different)
+    c = addends()[:, lanes].view(np.uint32)
+    model = np.concatenate([a, b[:, lanes], c, np.zeros_like(c)])
+    got = run(runner, name, model[:8], model[8:16], model[16:24])
+    for text in SEQUENCES[name]:
+        opcode, operands = text.split(" ", 1)
+        if opcode == "v_mov_b32":
+            to, source = (int(register.strip()[1:]) - 32 for register in operands.split(","))
+            model[to] = model[source]
+        elif opcode != "s_nop":
+            d, first, second, third = (int(part.split(":")[0]) - 32 for part in operands.split("v[")[1:])
+            kind = "f16" if opcode == WMMA else "bf16"
+            sign = -1 if "neg_lo" in operands else 1
+            exact = sign * product(*(numbers(model[row : row + 8], kind) for row in (first, second)))
+            model[d : d + 8] = (exact + model[third : third + 8].view(np.float32)).astype(np.float32).view(np.uint32)
+    if name in ("over_a", "over_end_of_a", "over_b"):  # a last bit of these is another half: take those that were there
+        inputs = np.concatenate([got[:16], model[16:]])
+        exact = product(numbers(inputs[:8], "f16"), numbers(inputs[8:16], "f16"))
+        model = np.concatenate([got[:16], c, (exact + c.view(np.float32)).astype(np.float32).view(np.uint32)])
+        assert (got[:16] != np.concatenate([a, b[:, lanes]])).any()
+    np.testing.assert_allclose(got[16:].view(np.float32), model[16:].view(np.float32), rtol=1e-6, atol=1e-5)
+    np.testing.assert_array_equal(got[:16], model[:16])
 
 
 def test_the_whole_matrix(runner: InstructionRunner) -> None:

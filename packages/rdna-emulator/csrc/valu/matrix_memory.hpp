@@ -1,0 +1,119 @@
+// What a worker remembers of B: its columns as the host wants them, and which of them repeat others. Kernels multiply
+// one B by many A, and those with few query rows repeat columns: the results of half or three quarters of the columns
+// are then to be had for nothing.
+#pragma once
+#include <array>
+#include <memory>
+
+#include "isa/op.hpp"
+#include "run/launch.hpp"
+#include "valu/matrix.hpp"
+
+namespace rdna {
+
+RDNA_INLINE u32 sign_mask(const InstInfo& info, int k) {
+  return (info.neg_lo >> k & 1 ? 0x8000u : 0u) | (info.neg_hi >> k & 1 ? 0x80000000u : 0u);
+}
+
+struct alignas(256) KnownColumns {
+  u32 raw[kDepth / 2][kLanes] = {};  // the registers that the rest was made of
+  u32 reg = ~0u, signs = 0;
+  u8 format = 0;                     // 0: nothing is known
+  int count = kHalf;                 // columns that are multiplied: 4, 8 or all 16
+  Block<u32, kHalf> source = 0u;     // where the first equal column is
+  Block<u32, kHalf> gather = 0u;     // 4: lanes of both halves in turns; 8: those of the lower half, then of the upper
+  Block<u32, kHalf> spread[2] = {};  // of the sums, for each half of D
+  Columns<double> columns;           // of 16 by lane; of fewer as `gather` has them
+};
+
+// B of few columns are small: each register has a place. All 16 fill a tenth of the host's first cache: of these the
+// last are kept, which is what a loop over the dimensions of V asks for.
+class MatrixMemory {
+ public:
+  Rows<double> rows;  // of the last A
+
+  KnownColumns* find(u32 reg) const {
+    KnownColumns* known = by_register_[reg];
+    return known && known->reg == reg ? known : nullptr;
+  }
+  KnownColumns& place_of(u32 reg, const u32 (*b)[kLanes]);
+
+ private:
+  std::array<KnownColumns*, 256> by_register_ = {};
+  std::array<std::unique_ptr<KnownColumns>, 256> few_;
+  std::array<KnownColumns, 4> many_;
+  u32 next_ = 0;
+};
+
+// Whether each column of both halves is as its source.
+RDNA_INLINE Block<u32, kHalf> differences(const u32* row, Block<u32, kHalf> source) {
+  const auto low = block<u32, kHalf>(row), high = block<u32, kHalf>(row + kHalf);
+  return (low ^ permuted(low, source)) | (high ^ permuted(high, source));
+}
+
+// Registers of B that are as they were.
+RDNA_INLINE bool unchanged(const KnownColumns& known, const u32 (*b)[kLanes]) {
+  Block<u32, kHalf> changes = 0u;
+  for (int r = 0; r < kDepth / 2; ++r)
+    for (int h = 0; h < kLanes; h += kHalf)
+      changes |= block<u32, kHalf>(&b[r][h]) ^ block<u32, kHalf>(&known.raw[r][h]);
+  return set_lanes(changes) == 0;
+}
+
+// Whether columns repeat as they did; that some do not is not looked for.
+RDNA_INLINE bool repeats(const KnownColumns& known, const u32 (*registers)[kLanes], int count) {
+  Block<u32, kHalf> changes = 0u;
+  for (int r = 0; r < count; ++r) changes |= differences(registers[r], known.source);
+  return set_lanes(changes) == 0;
+}
+
+MatrixMemory& add_matrix_memory(Wave&);
+
+RDNA_INLINE MatrixMemory& matrix_memory(Wave& w) {
+  MatrixMemory* memory = w.group->state->matrices.get();
+  return memory ? *memory : add_matrix_memory(w);
+}
+
+// Whether A is the one that the last matrix instruction had: kernels multiply one A by a high and a low part of B in
+// turn. Between the two may stand what writes no vector register.
+RDNA_INLINE bool has_last_rows(const Wave& w, const Inst& i) {
+  const ProgramState& state = *w.group->state;
+  const Inst* last = state.last_matrix;
+  if (last == nullptr || state.last_matrix_wave != &w || last->op != i.op) return false;
+  const bool next = last + 1 == &i || (last + 2 == &i && last[1].info->op && last[1].info->op->cls >= OpClass::wait);
+  if (!next) return false;
+  const Operand &a = i.info->src[0], &before = last->info->src[0];
+  const bool overwritten = last->dst < a.reg + kDepth / 2 && a.reg < last->dst + kResults;
+  return a.reg == before.reg && sign_mask(*i.info, 0) == sign_mask(*last->info, 0) && !overwritten;
+}
+
+template <class Format>
+RDNA_INLINE const Rows<double>& rows_of(Wave& w, const Inst& i) {
+  Rows<double>& rows = matrix_memory(w).rows;
+  if (!has_last_rows(w, i)) load_rows<Format>(&w.v[i.info->src[0].reg], sign_mask(*i.info, 0), rows);
+  w.group->state->last_matrix = &i;
+  w.group->state->last_matrix_wave = &w;
+  return rows;
+}
+
+template <class Format>
+RDNA_INLINE const KnownColumns& columns_of(Wave& w, u32 reg, u32 signs) {
+  const u32(*b)[kLanes] = &w.v[reg];
+  MatrixMemory& memory = matrix_memory(w);
+  KnownColumns* found = memory.find(reg);
+  if (found && found->format == Format::kNumber && found->signs == signs && unchanged(*found, b)) return *found;
+  if (!found || found->count == kHalf || !repeats(*found, b, kDepth / 2)) found = &memory.place_of(reg, b);
+  for (int r = 0; r < kDepth / 2; ++r) block<u32, kLanes>(found->raw[r]) = block<u32, kLanes>(b[r]);
+  found->signs = signs;
+  found->format = Format::kNumber;
+  if (found->count == kHalf) {
+    load_all_columns<Format>(b, signs, found->columns);
+  } else {
+    const auto lanes = found->gather;
+    load_columns<Format>([=](int r) __attribute__((always_inline)) { return gathered(b[r], lanes); }, signs, 0,
+                         found->columns.b);
+  }
+  return *found;
+}
+
+}  // namespace rdna
