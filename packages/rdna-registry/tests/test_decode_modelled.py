@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import pytest
-from rdna_registry import KernelVariant, TableError
+from rdna_registry import DType, KernelVariant, TableError, explain, provenance, select, variant_for
 from rdna_registry.decode_builds import builds_of
 from rdna_registry.decode_modelled import (
+    CLEAR_GAIN_PERCENT,
     ModelledRow,
     modelled_rows,
     modelled_table,
     parse_modelled_rows,
+    preferred_rows,
 )
+from rdna_registry.decode_tables import tuned_rows
 from rdna_registry.tables import table_text
 
 FILE = "decode_modelled.csv"
@@ -49,3 +55,60 @@ def test_a_bad_row(given: str, changed: str, column: str) -> None:
 def test_a_shape_twice() -> None:
     with pytest.raises(TableError, match=r"line 3, .*rule: no shape twice; line 2 has it too"):
         parse_modelled_rows(FILE, modelled_table([ROWS[0], ROWS[0]]))
+
+
+CLEAR = [row for row in modelled_rows() if row.gain_percent >= CLEAR_GAIN_PERCENT]
+OTHERS = [row for row in modelled_rows() if row.gain_percent < CLEAR_GAIN_PERCENT]
+
+
+def call_of(row: ModelledRow, dtype: DType = DType.fp16) -> Any:
+    entry = row.variant
+    heads = entry.num_q_heads, entry.num_kv_heads, entry.head_size
+    return (*heads, entry.max_query_len, entry.page_size, 1, entry.window, dtype)
+
+
+def test_select_takes_a_row_of_clear_gain_for_one_sequence() -> None:
+    assert len(CLEAR) > 20
+    for row in CLEAR:
+        for dtype in DType:
+            entry = select(*call_of(row, dtype))
+            assert entry == dataclasses.replace(row.variant, dtype=dtype)
+            assert entry != select(*call_of(row, dtype), modelled=False)
+            assert provenance(entry).startswith(f"modelled: {row.source} ({row.gain_percent} % faster at best ")
+            assert f"is {provenance(entry)}." in explain(*call_of(row, dtype))
+            batch = select(*call_of(row, dtype), True)
+            assert batch == select(*call_of(row, dtype), True, modelled=False)
+            assert not provenance(batch).startswith("modelled: ")
+
+
+def test_a_modelled_choice_says_how_well_the_model_ranks() -> None:
+    note = "; the model's ranks agree with published times to 0.84 at 128, 0.88 at 1024, 0.73 at 8192, 0.62 at 32768"
+    assert f"{note} tokens (Spearman)" in explain(*call_of(CLEAR[0]))
+
+
+def test_select_leaves_a_row_of_less_gain() -> None:
+    assert OTHERS
+    for row in OTHERS:
+        assert not provenance(select(*call_of(row))).startswith("modelled: ")
+        assert provenance(row.variant).startswith(("given: ", "derived: "))
+
+
+def test_the_published_rows_are_what_they_were() -> None:
+    published = {row.variant for row in tuned_rows()}
+    for row in modelled_rows():
+        found = variant_for(*call_of(row))
+        assert found is None or found in published
+        assert found != row.variant
+
+
+def test_neighbours_have_the_knobs_of_their_modelled_rows() -> None:
+    assert preferred_rows(1) == tuned_rows()
+    [row] = [row for row in CLEAR if call_of(row)[:5] == (14, 2, 64, 1, 16)]
+    derived = select(14, 2, 64, 1, 784, 1, 0, "fp16")
+    assert derived == dataclasses.replace(row.variant, page_size=784)
+    assert provenance(derived) == f"derived: from a row {row.origin}"
+
+
+def test_modelled_is_a_bool() -> None:
+    with pytest.raises(TypeError, match="modelled is 1 of type int; a bool is needed"):
+        select(*call_of(ROWS[0]), modelled=1)  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ class ModelledRow(NamedTuple):
     """A row tuned with the model, for one sequence.
 
     ``gain_percent``: how much longer the registry's other choice is modelled to take at the context where that is most,
-    rounded down; rows are only made where no context takes more than 1 % longer. ``models`` are those of the published
+    rounded down; rows are only made where no context takes more than 3 % longer. ``models`` are those of the published
     row of the shape, or the heads where there is none; ``source`` names model, version, date, target and contexts.
     """
 
@@ -106,4 +106,4 @@ def preferred_rows(batched: int) -> tuple[TunedRow, ...]:
 
 def _preferred(row: TunedRow) -> TunedRow:
     modelled = clear_row(shape_of(row.variant))
-    return row if modelled is None else TunedRow(modelled.variant, modelled.models, modelled.origin)
+    return row if modelled is None else TunedRow(modelled.variant, modelled.models, f"a row {modelled.origin}")
