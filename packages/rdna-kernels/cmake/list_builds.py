@@ -10,18 +10,20 @@ from __future__ import annotations
 import argparse
 import json
 import runpy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import rdna_registry
 
 
-def arguments_header(fields: Sequence[tuple[str, str, str]]) -> str:
-    """The C header of ``struct DecodeArguments``, from the fields' (name, C type, meaning)."""
+def arguments_header(fields: Sequence[tuple[str, str, str]], features: Mapping[str, int]) -> str:
+    """The C header of ``struct DecodeArguments``, from the fields' (name, C type, meaning) and the features' bits."""
     lines = ["// Made from decode_arguments.py.", "#pragma once", "#include <stdint.h>", "", "struct DecodeArguments {"]
     lines += [f"  {c_type} {name};  // {meaning}" for name, c_type, meaning in fields]
-    return "\n".join([*lines, "};", ""])
+    lines += ["};", ""]
+    lines += [f"constexpr int kFeature{name.capitalize()} = {bit};" for name, bit in features.items()]
+    return "\n".join([*lines, ""])
 
 
 def builds() -> list[dict[str, Any]]:
@@ -63,8 +65,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the build folder")
     options = parser.parse_args()
     listed = builds()
-    fields = runpy.run_path(str(options.arguments))["DECODE_ARGUMENTS"]
-    write(options.out / "include" / "decode_arguments.h", arguments_header(fields))
+    decode = runpy.run_path(str(options.arguments))
+    header = arguments_header(decode["DECODE_ARGUMENTS"], decode["FEATURES"])
+    write(options.out / "include" / "decode_arguments.h", header)
     write(options.out / "builds.json", json.dumps(listed, indent=1))
     write(options.out / "builds.cmake", cmake_calls(listed))
 

@@ -21,6 +21,7 @@ from elftools.elf.segments import NoteSegment
 NT_AMDGPU_METADATA = 32
 SIMDS = 4  # of a work-group processor, which also has the LDS of two compute units
 LDS_GRANULE = 1024
+FEATURES_SUFFIX = "_features"  # of the second kernel's name, as in decode_arguments.py
 
 
 class ObjectError(Exception):
@@ -40,8 +41,8 @@ def waves_per_simd(target: rdna_registry.Target, vgprs: int, lds_bytes: int, wav
     return min(of_registers, -(-workgroups * waves // SIMDS))
 
 
-def read_object(path: Path) -> tuple[dict[str, Any], int]:
-    """The metadata of the one kernel of a code object, and the bytes of its code."""
+def read_object(path: Path) -> dict[str, dict[str, Any]]:
+    """The metadata of a code object's kernels by name, with the target of the object and the bytes of their code."""
     with path.open("rb") as stream:
         elf = ELFFile(stream)
         notes = [
@@ -54,24 +55,22 @@ def read_object(path: Path) -> tuple[dict[str, Any], int]:
         if len(notes) != 1:
             raise ObjectError(f"{path.name} has {len(notes)} notes of AMDGPU metadata, not one")
         metadata = msgpack.unpackb(notes[0])
-        kernels = metadata["amdhsa.kernels"]
-        if len(kernels) != 1:
-            raise ObjectError(f"{path.name} holds the kernels {[kernel['.name'] for kernel in kernels]}, not one")
-        sizes = [
-            symbol["st_size"]
+        sizes = {
+            symbol.name: symbol["st_size"]
             for section in elf.iter_sections()
             if isinstance(section, SymbolTableSection)
             for symbol in section.iter_symbols()
-            if symbol.name == kernels[0][".name"]
-        ]
-    return {**kernels[0], "target": metadata["amdhsa.target"].rsplit("-", 1)[-1]}, sizes[0]
+        }
+    target = metadata["amdhsa.target"].rsplit("-", 1)[-1]
+    return {
+        kernel[".name"]: {**kernel, "target": target, "code_bytes": sizes[kernel[".name"]]}
+        for kernel in metadata["amdhsa.kernels"]
+    }
 
 
-def entry(build: dict[str, Any], objects: Path, compiler: str) -> dict[str, Any]:
-    """The manifest's entry of one build; ObjectError where the object is not the one that the build names."""
-    kernel, code_bytes = read_object(objects / build["target"] / f"{build['name']}.hsaco")
+def figures(build: dict[str, Any], kernel: dict[str, Any]) -> dict[str, int]:
+    """What the manifest says of a kernel; ObjectError where it is not one of the build."""
     for what, found, expected in (
-        ("kernel", kernel[".name"], build["name"]),
         ("target", kernel["target"], build["target"]),
         ("largest workgroup", kernel[".max_flat_workgroup_size"], 32 * build["configuration"]["waves"]),
     ):
@@ -82,10 +81,6 @@ def entry(build: dict[str, Any], objects: Path, compiler: str) -> dict[str, Any]
     if lds_bytes > target.lds_bytes:
         raise ObjectError(f"{build['name']} for {target.name}: {lds_bytes} bytes of LDS, {target.lds_bytes} allowed")
     return {
-        "name": build["name"],
-        "operation": build["operation"],
-        "configuration": build["configuration"],
-        "target": target.name,
         "vgpr": kernel[".vgpr_count"],
         "sgpr": kernel[".sgpr_count"],
         "lds_bytes": lds_bytes,
@@ -93,18 +88,42 @@ def entry(build: dict[str, Any], objects: Path, compiler: str) -> dict[str, Any]
         "vgpr_spills": kernel[".vgpr_spill_count"],
         "sgpr_spills": kernel[".sgpr_spill_count"],
         "waves_per_simd": waves_per_simd(target, kernel[".vgpr_count"], lds_bytes, build["configuration"]["waves"]),
-        "code_bytes": code_bytes,
+        "code_bytes": kernel["code_bytes"],
+    }
+
+
+def entry(build: dict[str, Any], objects: Path, compiler: str) -> dict[str, Any]:
+    """The manifest's entry of one build; ObjectError where the object is not the one that the build names."""
+    kernels = read_object(objects / build["target"] / f"{build['name']}.hsaco")
+    plain, featured = build["name"], build["name"] + FEATURES_SUFFIX
+    if plain not in kernels or not kernels.keys() <= {plain, featured}:
+        raise ObjectError(
+            f"{plain} for {build['target']}: its object holds {', '.join(kernels) or 'no kernel'}; it may hold {plain} "
+            f"and {featured}"
+        )
+    return {
+        "name": plain,
+        "operation": build["operation"],
+        "configuration": build["configuration"],
+        "target": build["target"],
+        **figures(build, kernels[plain]),
         "compiler": compiler,
+        "features_kernel": figures(build, kernels[featured]) if featured in kernels else None,
     }
 
 
 def spilling(entries: list[dict[str, Any]]) -> list[str]:
-    """One line for each build that keeps registers in memory."""
+    """One line for each kernel that keeps registers in memory."""
     text = "{name} for {target}: {vgpr_spills} VGPR and {sgpr_spills} SGPR spills, {scratch_bytes} bytes of scratch"
+    kernels = []
+    for found in entries:
+        kernels.append(found)
+        if found["features_kernel"]:
+            kernels.append({**found, **found["features_kernel"], "name": found["name"] + FEATURES_SUFFIX})
     return [
-        text.format_map(found)
-        for found in entries
-        if found["vgpr_spills"] or found["sgpr_spills"] or found["scratch_bytes"]
+        text.format_map(kernel)
+        for kernel in kernels
+        if kernel["vgpr_spills"] or kernel["sgpr_spills"] or kernel["scratch_bytes"]
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fake_catalogue import write_catalogue
 from rdna_kernels import Catalogue
-from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
+from rdna_kernels.decode_arguments import DECODE_ARGUMENTS, FEATURES
 from rdna_registry import Build
 
 PACKAGE = Path(__file__).parents[1]
@@ -36,7 +36,7 @@ def compile_build(build: Build, target: str, sources: Path, folder: Path) -> Cat
     make_header = runpy.run_path(str(PACKAGE / "cmake" / "list_builds.py"))["arguments_header"]
     include = folder / "include"
     include.mkdir(parents=True, exist_ok=True)
-    (include / "decode_arguments.h").write_text(make_header(DECODE_ARGUMENTS))
+    (include / "decode_arguments.h").write_text(make_header(DECODE_ARGUMENTS, FEATURES))
     spec = importlib.util.find_spec("ziglang")
     assert spec is not None
     assert spec.submodule_search_locations

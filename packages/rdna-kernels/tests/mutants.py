@@ -30,6 +30,10 @@ class Mutant:
     problem: dict[str, Any]
     also: tuple[str, str, str] | None = None
     """A second edit (file, before, after), for what is guarded twice."""
+    lse: bool = False
+    """Whether the call asks for the log-sum-exp too."""
+    plan: int = 0
+    """Workgroups that a work list for the call aims at; 0: no list."""
 
 
 KEYS_SEEN = (
@@ -140,7 +144,102 @@ ORDER = (
     Mutant("merge one arrival early", "decode/merge.h", "!= segments - 1) return", "!= segments - 2) return", SPLIT),
     Mutant("counter not reset", "decode/merge.h", "if (thread == 0) reset_counter(counter);", "", SPLIT),
 )
-MUTANTS = (*KEYS_SEEN, *ROWS, *ADDRESSES, *ARITHMETIC, *ORDER)
+SCORES = (
+    Mutant(
+        "sink counted twice", "decode/merge.h", "exp2(sink - move))", "2 * exp2(sink - move))", {**SMALL, "sinks": True}
+    ),
+    Mutant(
+        "sink of each segment",
+        "decode/merge.h",
+        "    uint64_t slot = first_slot(place_.segment);",
+        "    if (place_.features & kFeatureSinks) const_cast<Piece &>(piece).sum += exp2(-reference);\n"
+        "    uint64_t slot = first_slot(place_.segment);",
+        {**SPLIT, "sinks": True},
+    ),
+    Mutant(
+        "another head's sink",
+        "decode/merge.h",
+        "(uint32_t)at.head",
+        "(uint32_t)(at.head ^ 1)",
+        {**SMALL, "sinks": True},
+    ),
+    Mutant(
+        "far scores above the cap",
+        "decode/scores.h",
+        "reciprocal(1.0f + rest)",
+        "reciprocal(0.9f + rest)",
+        {**SMALL, "softcap": 0.5},
+    ),
+    Mutant(
+        "series for all scores",
+        "decode/scores.h",
+        "if (any(!(top * inverse < kSeries)))",
+        "if (cap == 0.0f)",
+        {**SMALL, "softcap": 0.5},
+    ),
+    Mutant(
+        "half the series",
+        "decode/scores.h",
+        "square, -0.04915948f, 0.13300012f), square",
+        "square, 0.0f, 0.0f), square",
+        {**SMALL, "softcap": 9.0},
+    ),
+    Mutant(
+        "small scores lost",
+        "decode/scores.h",
+        "top * inverse < kSeries",
+        "top * inverse < 0.0f",
+        {**SMALL, "softcap": 1e6},
+        also=("decode/scores.h", "score * inverse) < kSeries", "score * inverse) < 0.0f"),
+    ),
+    Mutant(
+        "bias below the cap too",
+        "decode/scores.h",
+        "(kFeatureSoftcap | kFeatureAlibi)) != kFeatureAlibi) return repeated",
+        "kFeatureAlibi) == 0) return repeated",
+        {**SMALL, "softcap": 3.0, "alibi": True},
+    ),
+    Mutant("another head's slope", "decode/scores.h", "+ row.head;", "+ (row.head ^ 1);", {**SMALL, "alibi": True}),
+    Mutant("distance one key off", "decode/scores.h", "(int)(place_in_wave / 16)", "0", {**SMALL, "alibi": True}),
+    Mutant(
+        "bias of every wave of a tile",
+        "decode/scores.h",
+        " * (1.0f / kHeadDimSplit)",
+        "",
+        {**SHARED_TILES, "alibi": True},
+    ),
+    Mutant("reference forgotten", "decode/scores.h", "(row.reference() - base)", "(-base)", {**STEEP, "softcap": 30.0}),
+    Mutant("lse in base 2", "decode/merge.h", "+ reference_log2) * kLn2", "+ reference_log2)", SMALL, lse=True),
+    Mutant(
+        "lse without the sink",
+        "decode/merge.h",
+        "      reference_log2 += move;\n",
+        "",
+        {**SMALL, "sinks": True},
+        lse=True,
+    ),
+)
+PLANNED = (
+    Mutant("keys of another segment", "decode/work.h", "planned ? place.first_block : ", "", SPLIT, plan=16),
+    Mutant(
+        "a block twice",
+        "decode/work.h",
+        "place.first_block + place.blocks)",
+        "place.first_block + place.blocks + 1)",
+        SPLIT,
+        plan=16,
+    ),
+    Mutant("slots of another row", "decode/merge.h", "row * groups +", "row +", SPLIT, plan=16),
+    Mutant(
+        "padding rows of a plan run",
+        "decode/decode.hip",
+        " || (features & kFeaturePlan && place.sequence < 0)",
+        "",
+        SPLIT,
+        plan=64,
+    ),
+)
+MUTANTS = (*KEYS_SEEN, *ROWS, *ADDRESSES, *ARITHMETIC, *ORDER, *SCORES, *PLANNED)
 
 NAMED: dict[str, tuple[str, ...]] = {
     "one key too many": ("one key too many",),
@@ -152,6 +251,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "residual of the weights dropped": ("residual dropped, fp16", "residual dropped, bf16"),
     "wrong page stride": ("pages of dense HND",),
     "offset of 32 bits": ("page offsets of 32 bits",),
+    "sink counted twice": ("sink counted twice", "sink of each segment"),
     "padding row not zeroed": ("division by nothing", "rows without keys not written", "keys before the first"),
 }
 """Faults that a test suite of these kernels must notice, and the mutants that have them.

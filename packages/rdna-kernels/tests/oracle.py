@@ -21,8 +21,11 @@ def reference(
     max_query_len: int = 1,
     scale: float | None = None,
     window: int = 0,
-) -> Array:
-    """The exact result of a decode call, float64 `[num_seqs * max_query_len, num_q_heads, head_size]`.
+    sinks: Array | None = None,
+    softcap: float = 0.0,
+    alibi_slopes: Array | None = None,
+) -> tuple[Array, Array]:
+    """The exact results of a decode call: float64 out `[num_seqs * max_query_len, num_q_heads, head_size]`, and lse.
 
     One query token and kv head at a time: gather the keys that the token sees, softmax, weigh the values.
     """
@@ -30,7 +33,7 @@ def reference(
     num_kv_heads, page_size = kv_cache.shape[1:3]
     group = num_q_heads // num_kv_heads
     factor = head_size**-0.5 if scale is None else scale
-    result = np.zeros(q.shape, np.float64)
+    result, lse = np.zeros(q.shape, np.float64), np.full(q.shape[:2], -np.inf)
     for sequence, length in enumerate(int(value) for value in seq_lens):
         positions = np.arange(length)
         rows = kv_cache[block_table[sequence, positions // page_size], :, positions % page_size].astype(np.float64)
@@ -44,9 +47,17 @@ def reference(
                 keys, values = np.split(rows[first : position + 1, kv_head], 2, axis=1)
                 heads = slice(kv_head * group, (kv_head + 1) * group)
                 scores = factor * (q[row, heads].astype(np.float64) @ keys.T)
-                weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-                result[row, heads] = (weights / weights.sum(axis=1, keepdims=True)) @ values
-    return result
+                if softcap:
+                    scores = softcap * np.tanh(scores / softcap)
+                if alibi_slopes is not None:
+                    distance = np.arange(first, position + 1) - position
+                    scores += alibi_slopes[heads].astype(np.float64)[:, None] * distance
+                logits = scores if sinks is None else np.column_stack([scores, sinks[heads].astype(np.float64)])
+                top = logits.max(axis=1, keepdims=True)
+                total = np.exp(logits - top).sum(axis=1, keepdims=True)
+                result[row, heads] = (np.exp(scores - top) / total) @ values
+                lse[row, heads] = (top + np.log(total))[:, 0]
+    return result, lse
 
 
 def relative_error(got: Array, wanted: Array) -> float:

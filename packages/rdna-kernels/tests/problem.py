@@ -28,6 +28,9 @@ class Problem:
     max_query_len: int
     window: int
     scale: float | None = None
+    sinks: Array | None = None
+    softcap: float = 0.0
+    alibi_slopes: Array | None = None
 
     @property
     def tolerance(self) -> float:
@@ -36,6 +39,10 @@ class Problem:
 
     def exact(self) -> Array:
         """The float64 answer."""
+        return self.exact_with_lse()[0]
+
+    def exact_with_lse(self) -> tuple[Array, Array]:
+        """The float64 answer and the logarithms of the sums that its weights were divided by."""
         return reference(
             self.q,
             self.kv_cache,
@@ -44,6 +51,9 @@ class Problem:
             max_query_len=self.max_query_len,
             scale=self.scale,
             window=self.window,
+            sinks=self.sinks,
+            softcap=self.softcap,
+            alibi_slopes=self.alibi_slopes,
         )
 
     def run(self, executor: Executor | None, **options: Any) -> Array:
@@ -57,6 +67,9 @@ class Problem:
             max_query_len=self.max_query_len,
             scale=self.scale,
             window=self.window,
+            sinks=self.sinks,
+            softcap=self.softcap,
+            alibi_slopes=self.alibi_slopes,
             executor=executor,
             **options,
         )
@@ -86,13 +99,17 @@ def make_problem(
     garbage: str = "both",
     extra_columns: int = 2,
     scale: float | None = None,
+    sinks: bool = False,
+    softcap: float = 0.0,
+    alibi: bool = False,
     seed: int = 0,
 ) -> Problem:
     """A random problem with shuffled pages.
 
     Garbage stands in every slot of the cache that no token of a sequence sees (unused slots of last pages, pages of
     nobody, pages wholly before the window): NaN in K, in V or in "both" of them. `extra_columns` of garbage ids follow
-    the last column that the longest sequence needs, and fill the rest of shorter rows.
+    the last column that the longest sequence needs, and fill the rest of shorter rows. `sinks` are drawn around the
+    size of the other logits, `alibi` has the slopes of its paper, 2^(-8i/n) for the head i of n.
     """
     random = np.random.default_rng(seed)
     kind = DTYPES[dtype]
@@ -112,13 +129,16 @@ def make_problem(
     cache.transpose(0, 2, 1, 3)[unseen, :, parts[garbage]] = np.nan
     if layout == "NHD":
         cache = np.ascontiguousarray(cache.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
-    rows = len(lengths) * max_query_len
+    rows, heads = len(lengths) * max_query_len, num_kv_heads * gqa
     return Problem(
-        q=random.standard_normal((rows, num_kv_heads * gqa, head_size), np.float32).astype(kind),
+        q=random.standard_normal((rows, heads, head_size), np.float32).astype(kind),
         kv_cache=cache,
         block_table=block_table,
         seq_lens=np.array(lengths, np.int32),
         max_query_len=max_query_len,
         window=window,
         scale=scale,
+        sinks=random.normal(0, 4, heads).astype(np.float32) if sinks else None,
+        softcap=softcap,
+        alibi_slopes=(2.0 ** (-8 * np.arange(1, heads + 1) / heads)).astype(np.float32) if alibi else None,
     )

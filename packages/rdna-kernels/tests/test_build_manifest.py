@@ -80,11 +80,20 @@ def test_a_build_that_uses_scratch_fails_by_name(tmp_path: Path) -> None:
 
 
 def test_spills_fail_by_name() -> None:
-    entry = {"name": "a", "target": "gfx1151", "scratch_bytes": 0, "vgpr_spills": 0, "sgpr_spills": 0}
-    found = WRITE_MANIFEST["spilling"]([entry, {**entry, "name": "b", "vgpr_spills": 3}, {**entry, "sgpr_spills": 2}])
+    none = {"scratch_bytes": 0, "vgpr_spills": 0, "sgpr_spills": 0}
+    entry = {"name": "a", "target": "gfx1151", **none, "features_kernel": none}
+    found = WRITE_MANIFEST["spilling"](
+        [
+            entry,
+            {**entry, "name": "b", "vgpr_spills": 3, "features_kernel": None},
+            {**entry, "sgpr_spills": 2},
+            {**entry, "features_kernel": {**none, "vgpr_spills": 1}},
+        ]
+    )
     assert [line.split(",")[0] for line in found] == [
         "b for gfx1151: 3 VGPR and 0 SGPR spills",
         "a for gfx1151: 0 VGPR and 2 SGPR spills",
+        "a_features for gfx1151: 1 VGPR and 0 SGPR spills",
     ]
 
 
@@ -139,8 +148,9 @@ def test_every_build_of_every_target_is_listed() -> None:
 
 
 def test_the_header_has_every_field_in_order() -> None:
-    header = LIST_BUILDS["arguments_header"]([("a", "int64_t", "first"), ("b", "float", "second")])
+    header = LIST_BUILDS["arguments_header"]([("a", "int64_t", "first"), ("b", "float", "second")], {"sinks": 4})
     assert "struct DecodeArguments {\n  int64_t a;  // first\n  float b;  // second\n};\n" in header
+    assert "constexpr int kFeatureSinks = 4;" in header
 
 
 def test_a_file_is_written_only_when_it_changes(tmp_path: Path) -> None:

@@ -81,6 +81,8 @@ def test_arguments_describe_the_arrays(
         "row_groups": entry.row_groups,
         "max_segments": entry.max_segments,
         "min_segment_blocks": entry.min_segment_blocks,
+        **dict.fromkeys(("sinks", "alibi_slopes", "plan", "lse", "features"), 0),
+        **dict.fromkeys(("slope_factor", "softcap", "softcap_inverse"), 0.0),
         "scale_log2": np.float32(math.log2(math.e) / math.sqrt(shape["head_size"])),
     }
     got = launch["arguments"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from device_build import changed_sources, compile_build
 from mutants import MUTANTS, NAMED, PROBLEMS, Mutant
 from rdna_kernels import EmulatedExecutor, Executor
 from rdna_registry import DEFAULT_TARGET
-from verdict import entry_of, fault_of, make
+from verdict import entry_of, fault_of, make, plan_of
 
 
 @pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
@@ -19,7 +21,12 @@ def test_a_wrong_kernel_is_caught(target: str, mutant: Mutant, tmp_path: Path) -
     edits = [(mutant.file, mutant.before, mutant.after), *([mutant.also] if mutant.also else [])]
     sources = changed_sources(tmp_path, edits)
     catalogue = compile_build(entry_of(problem).build, target, sources, tmp_path)
-    assert fault_of(problem, exact, EmulatedExecutor(target, checks="all", catalogue=catalogue))
+    options: dict[str, Any] = {}
+    if mutant.lse:
+        options["lse"] = np.full(problem.q.shape[:2], np.nan, np.float32)
+    if mutant.plan:
+        options["plan"] = plan_of(problem, mutant.plan)
+    assert fault_of(problem, exact, EmulatedExecutor(target, checks="all", catalogue=catalogue), **options)
 
 
 def test_each_named_fault_has_its_mutants() -> None:

@@ -6,11 +6,12 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_catalogue import write_catalogue
 from rdna_emulator import disassemble
 from rdna_kernels import Catalogue, EmulatedExecutor
-from rdna_registry import DEFAULT_TARGET
+from rdna_registry import DEFAULT_TARGET, plan_decode
 from verdict import entry_of, fault_of, make
 
 S_NOP = 0xBF800000
@@ -20,6 +21,17 @@ PROBLEMS: tuple[dict[str, Any], ...] = (
     {"lengths": [1100, 40], "gqa": 4, "max_query_len": 2, "page_size": 32},
     {"lengths": [1100, 40], "gqa": 6, "max_query_len": 2, "page_size": 32},
     {"lengths": [4300], "gqa": 2, "max_query_len": 3, "page_size": 32, "num_kv_heads": 8},
+    {
+        "lengths": [1100, 40],
+        "gqa": 4,
+        "max_query_len": 2,
+        "page_size": 32,
+        "sinks": True,
+        "softcap": 9.0,
+        "alibi": True,
+    },
+    {"lengths": [1100, 40], "gqa": 6, "max_query_len": 2, "page_size": 32, "softcap": 9.0, "alibi": True},
+    {"lengths": [4300], "gqa": 2, "max_query_len": 3, "page_size": 32, "num_kv_heads": 8, "alibi": True},
 )
 
 
@@ -39,6 +51,9 @@ def text_section(code: bytes) -> tuple[int, bytes]:
 def test_most_waits_are_missed(target: str, tmp_path: Path) -> None:
     """Not all are: some stand where paths meet, for what only the other path has loaded."""
     problems = [make(shape) for shape in PROBLEMS]
+    batch, batch_exact = problems[0]
+    plan = plan_decode([2, 2], batch.seq_lens, entry_of(batch), 0, 16)
+    lse = np.zeros(batch.q.shape[:2], np.float32)
     (name,) = {entry_of(problem).build.name for problem, _ in problems}
     good = Catalogue.installed().code(name, target)
     start, text = text_section(good)
@@ -49,7 +64,8 @@ def test_most_waits_are_missed(target: str, tmp_path: Path) -> None:
         code = good[:at] + struct.pack("<I", S_NOP) * (wait.size // 4) + good[at + wait.size :]
         catalogue = write_catalogue(tmp_path / str(wait.address), target, {name: code})
         executor = EmulatedExecutor(target, checks="all", catalogue=catalogue)
-        if not any(fault_of(problem, exact, executor) for problem, exact in problems):
+        planned = fault_of(batch, batch_exact, executor, plan=plan, lse=lse)
+        if not (planned or any(fault_of(problem, exact, executor) for problem, exact in problems)):
             unnoticed.append(f"{wait.address:#x} {wait.text}")
     assert len(waits) >= 30
     assert len(unnoticed) <= len(waits) / 4, unnoticed

@@ -16,6 +16,7 @@ from problem import Problem, make_problem
 from rdna_kernels import ArgumentError, EmulatedExecutor, ExecutorError, HipExecutor, LaunchRecord, decode_attention
 from rdna_kernels.executors import hip
 from rdna_registry import make_scratch, select
+from verdict import lse_is_right, plan_of
 
 torch: Any = pytest.importorskip("torch", reason="torch is in a dependency group of its own")
 
@@ -182,6 +183,26 @@ def test_the_operators_answer(operators: Any) -> None:
         operators.decode_attention_out(*arrays, given, partial_acc=torch.zeros(4, 64))
 
 
+def feature_tensors(problem: Problem) -> dict[str, Any]:
+    """The arguments of a call with every feature but lse."""
+    assert problem.sinks is not None
+    assert problem.alibi_slopes is not None
+    plan = tensor(plan_of(problem, 8))
+    slopes = tensor(problem.alibi_slopes)
+    return {"sinks": tensor(problem.sinks), "softcap": problem.softcap, "alibi_slopes": slopes, "plan": plan}
+
+
+def test_the_operators_serve_features(operators: Any) -> None:
+    problem = make_problem([700, 3], max_query_len=2, sinks=True, softcap=5.0, alibi=True)
+    arrays, features = tensors(problem), feature_tensors(problem)
+    out = operators.decode_attention(*arrays, 2, **features)
+    assert relative_error(values(out), problem.exact()) <= problem.tolerance
+    given, lse = torch.full_like(out, float("nan")), torch.full(out.shape[:2], float("nan"))
+    operators.decode_attention_out(*arrays, given, 2, **features, lse=lse)
+    assert torch.equal(given, out)
+    assert lse_is_right(values(lse), problem.exact_with_lse()[1])
+
+
 def test_opcheck(operators: Any) -> None:
     problem = finite(make_problem([40, 3]))
     arrays = tensors(problem)
@@ -191,6 +212,10 @@ def test_opcheck(operators: Any) -> None:
     names = ("partial_acc", "partial_max", "partial_sum", "counters")
     scratch = {name: torch.zeros_like(part) for name, part in zip(names, make_scratch(ENTRY, "cpu", 2), strict=True)}
     torch.library.opcheck(operators.decode_attention_out.default, (*arrays, given), scratch)
+    features = feature_tensors(finite(make_problem([40, 3], sinks=True, softcap=5.0, alibi=True)))
+    torch.library.opcheck(operators.decode_attention.default, arrays, features)
+    features["lse"] = torch.zeros(given.shape[:2])
+    torch.library.opcheck(operators.decode_attention_out.default, (*arrays, given), features)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -198,10 +223,13 @@ def test_torch_compile(operators: Any, dynamic: bool) -> None:
     problem = finite(make_problem([40, 3]))
     q, cache, table, lengths = tensors(problem)
 
+    sinks = torch.linspace(-1, 1, q.shape[1])
+
     def step(q: Any, out: Any) -> Any:
-        doubled = operators.decode_attention(q * 2, cache, table, lengths) + 1
-        operators.decode_attention_out(q, cache, table, lengths, out)
-        return doubled, out * 3
+        doubled = operators.decode_attention(q * 2, cache, table, lengths, sinks=sinks, softcap=9.0) + 1
+        lse = torch.zeros(q.shape[:2])
+        operators.decode_attention_out(q, cache, table, lengths, out, lse=lse)
+        return doubled, out * 3, lse
 
     compiled = torch.compile(step, backend="aot_eager", fullgraph=True, dynamic=dynamic)
     for _ in range(2):

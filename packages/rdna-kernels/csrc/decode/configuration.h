@@ -19,6 +19,7 @@ constexpr int kKeyBlocks = kWaveDims / 16;            // matrix instructions alo
 constexpr int kLaneDims = (kKeyBlocks + 1) / 2 * 2;   // of V that a lane loads of a key: whole words
 constexpr int kDimBlocks = kLaneDims;                 // matrix instructions along the dimensions, for the output
 constexpr int kRowTiles = kRows / 16;
+
 constexpr int kElementBytes = 2;
 constexpr int kKeyBytes = kHeadSize * kElementBytes;  // of K or V of one key
 
@@ -62,10 +63,14 @@ constexpr int kSharesAt = kTileWaves * 16 * kMergePitch;
 constexpr int kFlagAt = kSharesAt + kTileWaves * kRows * (int)sizeof(float) * 2;
 constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
 
+// The kernel with features has a slope for each row, too.
+constexpr int kSlopesAt = kLoopBytes;
+constexpr int kFeatureLdsBytes = larger(kSlopesAt + kRows * (int)sizeof(float), kLdsBytes);
+
 static_assert(kWaveDims % 16 == 0 && kWaveDims >= 48 && kWaveDims <= 128, "a wave has 48 to 128 dimensions of a head");
 static_assert(kRows % 16 == 0 && kWaves % kHeadDimSplit == 0 && (kHeadDimSplit & (kHeadDimSplit - 1)) == 0);
 static_assert(kMergePasses == 1 || kHeadDimSplit == 1);
 static_assert(RDNA_DOT_PRODUCT == 0, "the dot-product form is another kernel");
-static_assert(kLdsBytes <= 64 * 1024, "a workgroup has 64 KiB of LDS");
+static_assert(kFeatureLdsBytes <= 64 * 1024, "a workgroup has 64 KiB of LDS");
 
 }  // namespace rdna

@@ -4,6 +4,7 @@
 #include "decode/merge.h"
 #include "decode/pages.h"
 #include "decode/query.h"
+#include "decode/scores.h"
 #include "decode/softmax.h"
 #include "decode/values.h"
 #include "decode/work.h"
@@ -70,16 +71,17 @@ struct Wave {
 };
 
 // One tile: scores, weights, sums. The next tile's loads go out as soon as this one's registers are free.
-template <bool kFolded>
+template <bool kFolded, bool kChanging>
 RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &range, Wave &wave, uint32_t tile,
-                             bool first, Buffer next, float residual_factor, ScoreExchange &exchange) {
+                             bool first, Buffer next, float residual_factor, ScoreExchange &exchange,
+                             const ScoreChange &change) {
   wait_for_loads_before<kValueLoads>();
   wave.keys.stage();
   if constexpr (!kManySums) wave.keys.load(next, wave.offsets);
   pin_order();
   Accumulator scores[kRowTiles];
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) scores[i] = repeated(wave.states[i].bias);
+  for (int i = 0; i < kRowTiles; ++i) scores[i] = kChanging ? change.start(i) : repeated(wave.states[i].bias);
   wave.keys.multiply(wave.query, scores);
   if constexpr (kValuesInLds) {
     wait_for_loads_before<kManySums ? 0 : kKeyLoads>();
@@ -89,6 +91,8 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
   if constexpr (kValuesInLds && !kManySums) wave.values.load(next, wave.offsets);
   pin_order();
   if constexpr (kHeadDimSplit > 1) exchange.add(scores);
+  float bases[kRowTiles];
+  if constexpr (kChanging) change.finish(scores, wave.states, tile * kTileKeys, bases);
 
   constexpr int ahead = kValuesInLds ? kFragmentsAhead : 0;
   Fragment dims[kDimBlocks];
@@ -100,9 +104,9 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
   Weights weights[kRowTiles];
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
-    Accumulator parts = scores[i] * scale;
+    Accumulator parts = kChanging ? change.scaled(scores[i], bases[i], wave.states[i], scale) : scores[i] * scale;
     if (!inner) mask(parts, wave.states[i], tile * kTileKeys, arguments.window);
-    keep_below_ceiling(scores[i], parts, wave.states[i], scale, first, wave.sums[i]);
+    keep_below_ceiling(scores[i], parts, wave.states[i], scale, first, wave.sums[i], kChanging ? &bases[i] : nullptr);
     exponentiate(parts, wave.states[i]);
     weights[i] = split<kFolded>(parts, residual_factor);
   }
@@ -128,10 +132,11 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
 }
 
 // All tiles of a wave, and the meeting of the waves.
-template <bool kFolded>
+template <bool kFolded, bool kChanging>
 RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, const KeyRange &range,
                         const WaveTiles &tiles, Pages &pages, const Results &results, Lds lds, uint32_t thread,
                         int wave_number) {
+  const ScoreChange change(arguments, place.features, lds + kSlopesAt);
   const int first_dim = wave_number % kHeadDimSplit * kWaveDims;
   const int column = lane() % (kFolded ? 8 : 16);
   const uint32_t token_bytes = arguments.kv_stride_token * kElementBytes;
@@ -167,7 +172,8 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
       const uint32_t stop = smaller(tiles.end, tile + (kWaveSize - next) * tiles.step);
       do {
         Buffer following = buffer(pages.start(next), pages.bytes(next));
-        attend_tile<kFolded>(arguments, range, wave, tile, tile == tiles.first, following, residual_factor, exchange);
+        attend_tile<kFolded, kChanging>(arguments, range, wave, tile, tile == tiles.first, following, residual_factor, exchange,
+                             change);
         tile += tiles.step;
         ++next;
       } while (tile < stop);
@@ -178,34 +184,66 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
                        wave_number);
 }
 
-}  // namespace rdna
+template <bool kChanging>
+RDNA_INLINE void attend_rows(const DecodeArguments &arguments, const Place &place, const KeyRange &range,
+                             const WaveTiles &tiles, Pages &pages, const Results &results, Lds lds, uint32_t thread,
+                             int wave) {
+  if (kRowTiles == 1 && place.rows <= 8) {
+    attend<true, kChanging>(arguments, place, range, tiles, pages, results, lds, thread, wave);
+  } else {
+    attend<false, kChanging>(arguments, place, range, tiles, pages, results, lds, thread, wave);
+  }
+}
 
-// The bound on the workgroup is exact: the default one of 1024 threads would leave a wave 192 registers a lane.
-extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(rdna::kThreads, rdna::kThreads)))
-void RDNA_KERNEL_NAME(DecodeArguments arguments) {
-  using namespace rdna;
-  __shared__ __attribute__((aligned(16))) char memory[kLdsBytes];
-  const Lds lds = (Lds)memory;
+// A workgroup at work.
+template <bool kFeatured>
+RDNA_INLINE void decode(const DecodeArguments &arguments, Lds lds) {
+  const int features = kFeatured ? arguments.features : 0;
   const uint32_t thread = thread_in_workgroup();
   const int wave = uniform(thread / kWaveSize);
 
-  const Place place = find_place(arguments);
-  if (place.rows <= 0) return;
+  // The arguments lie in two lines of memory: both are asked for before the first is waited for.
+  const void *first_line = arguments.kv_cache;
+  asm volatile("" : "+s"(first_line));
+  const Place place = find_place(arguments, features);
+  if (place.rows <= 0 || (features & kFeaturePlan && place.sequence < 0)) return;
   // Q and the length are asked for at once, page numbers as soon as the length is there.
   const QueryLoads query_loads(arguments, place, thread);
   pin_order();
-  const KeyRange keys = find_keys(arguments, load_uniform(arguments.seq_lens, place.sequence));
+  const KeyRange keys = find_keys(arguments, place, load_uniform(arguments.seq_lens, place.sequence));
   if (place.segment >= keys.segments) return;
-  const WaveTiles tiles = find_tiles(keys, place.segment, wave / kHeadDimSplit);
+  const WaveTiles tiles = find_tiles(keys, place, wave / kHeadDimSplit);
   Pages pages(arguments, place, keys, tiles);
   pin_order();
   query_loads.store(place, lds, thread);
+  if (features & kFeatureAlibi) put_slopes(arguments, place, lds + kSlopesAt, thread);
   lds_barrier();
-  const Results results(arguments, place);
-  if (kRowTiles == 1 && place.rows <= 8) {
-    attend<true>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
+  // With features there are more arguments than registers for them: what comes after the loop reads them again.
+  const Results results(kFeatured ? argument_again<DecodeArguments>() : arguments, place);
+  // Scores that change have a loop of their own; with several row tiles two loops spill, and that one serves all features.
+  if (kFeatured && (kRowTiles > 1 || features & (kFeatureSoftcap | kFeatureAlibi))) {
+    attend_rows<true>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
   } else {
-    attend<false>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
+    attend_rows<false>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
   }
   if (keys.segments > 1) results.merge_partials(keys.segments, lds + kFlagAt, thread);
+}
+
+}  // namespace rdna
+
+// A build's kernel, and beside it the one for launches with features: so the former costs what it did without them.
+// The bound on the workgroup is exact: the default one of 1024 threads would leave a wave 192 registers a lane.
+#define RDNA_KERNEL extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(rdna::kThreads, rdna::kThreads)))
+
+RDNA_KERNEL void RDNA_KERNEL_NAME(DecodeArguments arguments) {
+  __shared__ __attribute__((aligned(16))) char memory[rdna::kLdsBytes];
+  rdna::decode<false>(arguments, (rdna::Lds)memory);
+}
+
+#define RDNA_JOINED(name, suffix) name##suffix
+#define RDNA_FEATURES_NAME(name) RDNA_JOINED(name, _features)
+
+RDNA_KERNEL void RDNA_FEATURES_NAME(RDNA_KERNEL_NAME)(DecodeArguments arguments) {
+  __shared__ __attribute__((aligned(16))) char memory[rdna::kFeatureLdsBytes];
+  rdna::decode<true>(arguments, (rdna::Lds)memory);
 }

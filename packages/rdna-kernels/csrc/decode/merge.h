@@ -12,7 +12,8 @@ struct Share {
   float reference, sum;
 
   RDNA_INLINE Share or_higher(Share other, float scale_log2) const {
-    bool higher = sum == 0.0f || (other.sum > 0.0f && (other.reference - reference) * scale_log2 > 0.0f);
+    // Without branches, so that the shares of several waves are read at once.
+    bool higher = (sum == 0.0f) | ((other.sum > 0.0f) & ((other.reference - reference) * scale_log2 > 0.0f));
     return {higher ? other.reference : reference, higher ? other.sum : sum};
   }
 };
@@ -37,8 +38,9 @@ class Results {
  public:
   RDNA_INLINE Results(const DecodeArguments &arguments, const Place &place) : arguments_(arguments), place_(place) {}
 
-  RDNA_INLINE void put_output(int row, int dim, const Piece &piece) const {
+  RDNA_INLINE void put_output(int row, int dim, Piece piece, float reference) const {
     Row at = find_row(arguments_, place_, row);
+    if (place_.features & (kFeatureSinks | kFeatureLse)) finish_sum(at, dim, piece, reference);
     int64_t token = (int64_t)place_.sequence * arguments_.max_query_len + at.token;
     int64_t head = place_.kv_head * arguments_.gqa + at.head;
     int64_t offset = token * arguments_.out_stride_token + head * arguments_.out_stride_head + dim;
@@ -77,6 +79,26 @@ class Results {
   }
 
  private:
+  // The sink joins the sum of a row that has keys. It may outweigh them by far: then all refers to it.
+  RDNA_INLINE void finish_sum(Row at, int dim, Piece &piece, float reference) const {
+    constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+    uint32_t head = (uint32_t)at.head + place_.kv_head * arguments_.gqa;
+    float reference_log2 = reference * arguments_.scale_log2;
+    if (place_.features & kFeatureSinks) {
+      float sink = load<float>(address(arguments_.sinks), head * sizeof(float)) * kLog2E - reference_log2;
+      float move = maximum(sink, 0.0f), factor = exp2(-move);
+      piece.values *= factor;
+      piece.sum = piece.sum > 0.0f ? multiply_add(piece.sum, factor, exp2(sink - move)) : 0.0f;
+      reference_log2 += move;
+    }
+    if (place_.features & kFeatureLse && dim == 0) {
+      int64_t token = (int64_t)place_.sequence * arguments_.max_query_len + at.token;
+      int64_t offset = token * arguments_.lse_stride_token + head * arguments_.lse_stride_head;
+      float lse = piece.sum > 0.0f ? (log2(piece.sum) + reference_log2) * kLn2 : -kInfinity;
+      store(address(arguments_.lse) + offset * sizeof(float), 0, lse);
+    }
+  }
+
   // Loads of several segments go out together, for each round trip is a large part of a short launch.
   RDNA_INLINE void merge_piece(int segments, int row, int dim) const {
     const float scale = arguments_.scale_log2;
@@ -107,7 +129,7 @@ class Results {
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) piece.add(values[i], shares[i], highest.reference, scale);
     }
-    put_output(row, dim, piece);
+    put_output(row, dim, piece, highest.reference);
   }
 
   // Of (sequence, kv head, row group).
@@ -116,9 +138,15 @@ class Results {
   }
 
   // Row groups have slots for as many rows as the largest has, none for padding rows. The host sees to it that all
-  // slots are fewer than 2^31.
+  // slots are fewer than 2^31. A plan's are numbered by its rows, in which a sequence's segments follow one another.
   RDNA_INLINE uint32_t first_slot(int segment) const {
-    return (group() * arguments_.max_segments + segment) * place_.most_rows;
+    uint32_t slot = group() * arguments_.max_segments + segment;
+    if (place_.features & kFeaturePlan) {
+      uint32_t row = __builtin_amdgcn_workgroup_id_x() - place_.segment + segment;
+      uint32_t groups = arguments_.num_kv_heads * arguments_.row_groups;
+      slot = row * groups + place_.kv_head * arguments_.row_groups + place_.row_group;
+    }
+    return slot * place_.most_rows;
   }
 
   const DecodeArguments &arguments_;
@@ -212,7 +240,7 @@ RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], c
         if (split) {
           results.put_partial(tile * 16 + row, pass * kMergeDims + dim, piece, highest.reference);
         } else {
-          results.put_output(tile * 16 + row, pass * kMergeDims + dim, piece);
+          results.put_output(tile * 16 + row, pass * kMergeDims + dim, piece, highest.reference);
         }
       }
     }

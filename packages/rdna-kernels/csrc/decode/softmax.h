@@ -33,10 +33,10 @@ RDNA_INLINE void mask(Accumulator &weights, const RowState &row, int first_key, 
   for (int j = 0; j < 8; ++j) weights[j] = key + 2 * j < seen ? weights[j] : -kInfinity;
 }
 
-// Moves the reference to 2^kStart below the largest weight where one has passed the ceiling; what was made before follows, unless
-// this is the first tile.
+// Moves the reference to 2^kStart below the largest weight where one has passed the ceiling; what was made before
+// follows, unless this is the first tile. `base`: what scores lack, by default the reference before.
 RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weights, RowState &row, float scale_log2,
-                                    bool first, Accumulator (&sums)[kDimBlocks]) {
+                                    bool first, Accumulator (&sums)[kDimBlocks], const float *base = nullptr) {
   float top = maximum(maximum(weights[0], weights[1]), weights[2]);
   top = maximum(maximum(top, weights[3]), weights[4]);
   top = maximum(maximum(top, weights[5]), weights[6]);
@@ -47,7 +47,7 @@ RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weig
   float before = row.reference();
   float reference = moves && scale_log2 != 0.0f ? before + (top - kStart) * reciprocal(scale_log2) : before;
   row.bias = reference * (-1.0f / kHeadDimSplit);
-  float move = row.reference() - before;
+  float move = row.reference() - (base ? *base : before);
   float factor = exp2(-maximum(moves ? top - kStart : 0.0f, 0.0f));
   row.ceiling = moves ? kHeadroom : row.ceiling;
   row.sum *= factor;

@@ -8,18 +8,33 @@
 
 namespace rdna {
 
-// One workgroup's place in the grid: x = segment, y = kv head and row group, z = sequence.
+// One workgroup's place in the grid: x = segment, y = kv head and row group, z = sequence. With a plan, x = the plan's
+// row, which names the sequence and the share of its keys.
 struct Place {
-  int segment, kv_head, row_group, sequence;
+  int features;  // of the launch, bits of kFeature...
+  int segment, kv_head, row_group, sequence;  // sequence -1: a row of a plan that brings no work
+  int planned_segments, first_block, blocks;  // of a plan; no segments without one
   int first_row, rows;  // of the kv head's gqa * max_query_len query rows
   int most_rows;        // of any row group: the last may have fewer
   float reciprocal_tokens;
 };
 
-RDNA_INLINE Place find_place(const DecodeArguments &arguments) {
+// A kernel that serves no features passes a constant 0, and all that asks for one is gone.
+RDNA_INLINE Place find_place(const DecodeArguments &arguments, int features) {
   Place place;
+  place.features = features;
   place.segment = __builtin_amdgcn_workgroup_id_x();
   place.sequence = __builtin_amdgcn_workgroup_id_z();
+  place.planned_segments = place.first_block = place.blocks = 0;
+  if (features & kFeaturePlan) {
+    int64_t row = place.segment * 4;
+    uint32_t segment = load_uniform(arguments.plan, row + 1);
+    place.sequence = load_uniform(arguments.plan, row);
+    place.segment = segment & 0xffff;
+    place.planned_segments = segment >> 16;
+    place.first_block = load_uniform(arguments.plan, row + 2);
+    place.blocks = load_uniform(arguments.plan, row + 3);
+  }
   int group = __builtin_amdgcn_workgroup_id_y();
   place.kv_head = uniform(small_quotient(group, reciprocal((float)arguments.row_groups)));
   place.row_group = group - place.kv_head * arguments.row_groups;
@@ -51,7 +66,7 @@ struct KeyRange {
   int segments;                       // workgroups that share them
 };
 
-RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, uint32_t length) {
+RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, const Place &place, uint32_t length) {
   KeyRange keys;
   keys.length = length;
   const uint32_t first_end = larger(keys.length - arguments.max_query_len + 1, 0);  // keys of the first query token
@@ -65,7 +80,7 @@ RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, uint32_t length
   constexpr uint32_t block_keys = kTileKeys * kTileWaves;
   int blocks = (length + block_keys - 1) / block_keys - keys.first_key / block_keys;
   int wanted = uniform(small_quotient(blocks, reciprocal((float)arguments.min_segment_blocks)));
-  keys.segments = larger(smaller(wanted, arguments.max_segments), 1);
+  keys.segments = larger(place.planned_segments ? place.planned_segments : smaller(wanted, arguments.max_segments), 1);
   return keys;
 }
 
@@ -74,12 +89,18 @@ struct WaveTiles {
   uint32_t first, step, end;
 };
 
-RDNA_INLINE WaveTiles find_tiles(const KeyRange &keys, int segment, int tile_wave) {
+// Segments take blocks of kTileWaves tiles in turn; those of a plan have theirs in a row, and the last one has the rest.
+RDNA_INLINE WaveTiles find_tiles(const KeyRange &keys, const Place &place, int tile_wave) {
+  const bool planned = place.planned_segments;
   WaveTiles tiles;
-  tiles.first = keys.first_tile + segment * kTileWaves + tile_wave;
-  tiles.step = keys.segments * kTileWaves;
-  // Waves that share tiles meet in each one: all take as many as the first wave, if need be past the sequence's end.
-  tiles.end = keys.end_tile + (kHeadDimSplit > 1 ? tile_wave : 0);
+  tiles.first = keys.first_tile + (planned ? place.first_block : place.segment) * kTileWaves + tile_wave;
+  tiles.step = (planned ? 1 : keys.segments) * kTileWaves;
+  tiles.end = keys.end_tile;
+  if (planned && place.segment + 1 < keys.segments) {
+    tiles.end = smaller<uint32_t>(tiles.end, keys.first_tile + (place.first_block + place.blocks) * kTileWaves);
+  }
+  // Waves that share tiles meet in each one: all take as many as the first wave, if need be past the end.
+  if (kHeadDimSplit > 1) tiles.end += tile_wave;
   return tiles;
 }
 

@@ -28,7 +28,8 @@ class BuildRecord:
     """One built code object: its configuration and what the compiler spent on it.
 
     Registers are per wave (VGPR of 32 lanes x 4 bytes), LDS and scratch in bytes (a workgroup's, a lane's), code in
-    bytes.
+    bytes. They are those of the kernel of the build's name; `features_kernel` has the same, by name, of the kernel for
+    calls with features, if the object holds one.
     """
 
     name: str
@@ -44,6 +45,7 @@ class BuildRecord:
     waves_per_simd: int
     code_bytes: int
     compiler: str
+    features_kernel: Mapping[str, int] | None = None
 
 
 class Catalogue:

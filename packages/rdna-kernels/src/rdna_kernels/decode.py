@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, NoReturn
 
 from rdna_registry import KernelVariant
 
 from rdna_kernels.decode_call import decode_call
+from rdna_kernels.decode_features import SMALLEST_SCALE, Features, as_softcap
 from rdna_kernels.decode_prepared import ARRAYS, PreparedDecode
-from rdna_kernels.errors import ArgumentError, UnsupportedError
+from rdna_kernels.errors import ArgumentError
 from rdna_kernels.executors import Executor, executor_for, executor_of, require_reachable
 from rdna_kernels.record import LaunchRecord
 from rdna_kernels.scratch_check import require_scratch
 
 _LARGEST_SCALE = 1e6  # no score of fp16 inputs overflows fp32 below it
-_SMALLEST_SCALE = 2.0**-80  # fp16 scores times less change no weight in fp32, and the kernel divides by it
 
 
 def decode_attention(
@@ -56,20 +55,28 @@ def decode_attention(
     variant: an entry of the registry that overrides its choice. executor: where to run, by default where the arrays
         live (NumPy arrays and CPU tensors: emulated; a ROCm device: on that GPU, on the current stream, without waiting
         for it). report: a list to which a LaunchRecord is appended.
-    sinks, softcap, alibi_slopes, plan and lse are not served yet and refused.
+    sinks: float32 `[num_q_heads]`, finite or -inf; exp(sink) joins the sum that a row's weights are divided by.
+    softcap: scores become softcap * tanh(score * scale / softcap); 0 is no softcap, else 1e-3 to 1e6.
+    alibi_slopes: float32 `[num_q_heads]`; slope * (key position - query position) is added to a score, after a softcap.
+    lse: float32 `[num_seqs * max_query_len, num_q_heads]`, its strides free, to be written: the natural logarithm of
+        the sum that a row's weights are divided by, the sink's share included; -inf for a row without keys.
+    plan: int32 `[rows, 4]`, the work list of `rdna_registry.plan_decode` for this batch, instead of an even split. It
+        must name every sequence; the rows of one that it leaves out are not written. Scratch then has a slot for each
+        of the plan's rows: `make_scratch` with `max_seqs` of at least rows / `variant.max_segments` has enough.
 
     Bases and strides of q, kv_cache and out are multiples of 16 bytes and the last dimension is dense; strides may not
     overlap, and out may share no memory with an input. Rows at a position below 0, so all rows of a sequence of length
     0, are zero. Everything is checked before anything is written: ArgumentError, UnsupportedError, MissingBuildError or
     ExecutorError. What stands in seq_lens and block_table is checked where the host can read it, so not on a GPU.
     """
-    capped = _is_capped(softcap)
-    if sinks is not None or capped or alibi_slopes is not None or plan is not None or lse is not None:
-        _refuse(capped, sinks=sinks, alibi_slopes=alibi_slopes, plan=plan, lse=lse)
+    if type(softcap) is not float or softcap != 0:  # the usual one is no question
+        softcap = as_softcap(softcap)
     if report is not None:
         _require_report(report)
     if executor is None:
-        executor = executor_of(q) or executor_for(_named(q, kv_cache, block_table, seq_lens, out))
+        executor = executor_of(q) or executor_for(
+            _named(q, kv_cache, block_table, seq_lens, sinks, alibi_slopes, plan, out, lse)
+        )
     elif not isinstance(executor, Executor):
         _refuse_executor(executor)
     if type(max_query_len) is not int:
@@ -78,7 +85,7 @@ def decode_attention(
         window = _integer("window", window)
     if scale is not None:
         scale = _scale(scale)
-    arrays = (q, kv_cache, block_table, seq_lens, out)
+    arrays = (q, kv_cache, block_table, seq_lens, sinks, alibi_slopes, plan, out, lse)
     look = executor.look
     try:
         looks = [look(array) for array in arrays]
@@ -89,10 +96,10 @@ def decode_attention(
             require_scratch(executor, scratch)
         raise
     # A prepared call holds its variant, so the number stays that variant's.
-    key = ("decode", *[signature for signature, _ in looks], max_query_len, window, scale, id(variant))
+    key = ("decode", *[signature for signature, _ in looks], max_query_len, window, scale, softcap, id(variant))
     prepared = executor.prepared.get(key)
     if prepared is None:
-        prepared = _prepare(executor, arrays, max_query_len, window, scale, variant)
+        prepared = _prepare(executor, arrays, max_query_len, window, scale, softcap, variant)
         executor.remember(key, prepared)
     return prepared.run(arrays, [address for _, address in looks], scratch, scratch_looks, report)
 
@@ -103,33 +110,33 @@ def _prepare(
     max_query_len: int,
     window: int,
     scale: float | None,
+    softcap: float,
     variant: KernelVariant | None,
 ) -> PreparedDecode:
     named = _named(*arrays)
     require_reachable(executor, named)
     layouts = [None if array is None else executor.layout(array) for array in arrays]
-    call = decode_call(*layouts, max_query_len, window, _entry(variant))
-    if arrays[4] is not None and not executor.writable(arrays[4]):
-        raise ArgumentError("out is read-only; pass a writable array")
-    return PreparedDecode(executor, call, call.default_scale if scale is None else scale, layouts, variant)
+    q, kv_cache, block_table, seq_lens, sinks, alibi_slopes, plan, out, lse = layouts
+    features = Features(sinks, alibi_slopes, plan, lse, softcap)
+    call = decode_call(
+        q,
+        kv_cache,
+        block_table,
+        seq_lens,
+        out,
+        max_query_len,
+        window,
+        _entry(variant),
+        features,
+    )
+    for name in ("out", "lse"):
+        if name in named and not executor.writable(named[name]):
+            raise ArgumentError(f"{name} is read-only; pass a writable array")
+    return PreparedDecode(executor, call, call.default_scale if scale is None else scale, softcap, layouts, variant)
 
 
 def _named(*arrays: Any) -> dict[str, Any]:
     return {name: array for name, array in zip(ARRAYS, arrays, strict=True) if array is not None}
-
-
-def _is_capped(softcap: Any) -> bool:
-    if type(softcap) is float and softcap == 0:  # the usual one, at no cost
-        return False
-    return softcap is not None and not (isinstance(softcap, Real) and softcap == 0)  # an array has no truth value
-
-
-def _refuse(capped: bool, **features: Any) -> None:
-    names = [name for name, value in features.items() if value is not None] + ["softcap"] * capped
-    raise UnsupportedError(
-        f"{', '.join(names)} given; decode_attention has no kernel for it yet: leave it at its default. Served are "
-        "scale, window, max_query_len 1 to 127, out, scratch and variant"
-    )
 
 
 def _entry(variant: Any) -> KernelVariant | None:
@@ -163,4 +170,4 @@ def _scale(scale: Any) -> float:
         raise ArgumentError(f"scale is {scale!r}; it must be a number") from None
     if not abs(value) <= _LARGEST_SCALE:
         raise ArgumentError(f"scale is {value}; it must be a number of at most {_LARGEST_SCALE:g} in size")
-    return value if abs(value) >= _SMALLEST_SCALE else 0.0
+    return value if abs(value) >= SMALLEST_SCALE else 0.0

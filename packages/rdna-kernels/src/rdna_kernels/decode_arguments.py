@@ -34,4 +34,20 @@ DECODE_ARGUMENTS: tuple[tuple[str, str, str], ...] = (
     ("max_segments", "int32_t", "most workgroups that share the keys of a sequence"),
     ("min_segment_blocks", "int32_t", "fewest key blocks of a segment"),
     ("scale_log2", "float", "softmax scale * log2(e)"),
+    ("sinks", "const float *", "[num_q_heads], a logit that joins each softmax of the head and brings no value; or 0"),
+    ("alibi_slopes", "const float *", "[num_q_heads], of the bias slope * (key position - query position); or 0"),
+    ("plan", "const int32_t *", "[workgroups along x, 4], the work list of rdna_registry.plan_decode; or 0"),
+    ("lse", "float *", "[num_seqs * max_query_len, num_q_heads], ln of the sum of exp of a row's scores; or 0"),
+    ("lse_stride_token", "int64_t", "elements from a query token's to the next one's"),
+    ("lse_stride_head", "int64_t", "elements from a query head's to the next one's"),
+    ("features", "int32_t", "bits of FEATURES that the launch uses; the arguments of others are not read"),
+    ("slope_factor", "float", "1 / softmax scale: what turns a bias into one of scores before the scale"),
+    ("softcap", "float", "softcap / size of the softmax scale, below which scores before the scale stay"),
+    ("softcap_inverse", "float", "1 / the argument softcap"),
 )
+
+FEATURES: dict[str, int] = {"softcap": 1, "alibi": 2, "sinks": 4, "lse": 8, "plan": 16}
+"""Bits of the argument `features`: a launch with any takes the build's second kernel, which asks for each."""
+
+FEATURES_SUFFIX = "_features"
+"""What follows a build's name in the name of its second kernel."""

@@ -13,6 +13,8 @@ from functools import lru_cache
 from rdna_registry import ArgumentError as RegistryError
 from rdna_registry import DType, KernelVariant, as_dtype, provenance, select
 
+from rdna_kernels.decode_arguments import FEATURES_SUFFIX
+from rdna_kernels.decode_features import Features, check_features
 from rdna_kernels.decode_values import MAX_SEQ_LEN
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.layout import (
@@ -43,13 +45,14 @@ _INSTEAD = {
 class DecodeCall:
     """What a call of these layouts launches.
 
-    `grid` counts workgroups, `block` threads; `constants` are the kernel arguments that depend on layouts and knobs
-    only; `extents` are the bytes from first to last of q, kv_cache, block_table, seq_lens and out; `default_scale` is
-    1 / sqrt(head_size).
+    `kernel_suffix` follows the build's name in that of its kernel; `grid` counts workgroups, `block` threads;
+    `constants` are the kernel arguments that depend on layouts and knobs only; `extents` are the bytes from first to
+    last of each array that the call may have; `default_scale` is 1 / sqrt(head_size).
     """
 
     variant: KernelVariant
     build_name: str
+    kernel_suffix: str
     provenance: str
     grid: tuple[int, int, int]
     block: int
@@ -77,12 +80,13 @@ def decode_call(
     max_query_len: int,
     window: int,
     variant: KernelVariant | None,
+    features: Features = Features(),  # noqa: B008 - a tuple
 ) -> DecodeCall:
     """Check the layouts of a decode call and work out its launch; cached, and errors are not.
 
     Shapes: q and out `[num_seqs * max_query_len, num_q_heads, head_size]`, kv_cache
     `[num_pages, num_kv_heads, page_size, 2 * head_size]`, block_table int32 `[num_seqs, columns]`, seq_lens int32
-    `[num_seqs]`. ArgumentError for whatever is not allowed.
+    `[num_seqs]`; `features` those of the optional arrays. ArgumentError for whatever is not allowed.
     """
     if max_query_len < 1:
         raise ArgumentError(f"max_query_len is {max_query_len}; a sequence has at least 1 query token")
@@ -127,6 +131,8 @@ def decode_call(
         require_dense_last(name, layout, 4)
         require_apart(name, layout, 4)
 
+    check_features(features, rows, num_q_heads)
+
     choice = _choice(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, window, dtype, num_seqs > 1)
     chosen = choice if variant is None else _given(variant, choice)
     q_token, q_head, _ = element_strides(q, dtype.itemsize)
@@ -134,14 +140,19 @@ def decode_call(
     kv_block, kv_head, kv_token, _ = element_strides(kv_cache, dtype.itemsize)
     grid = (chosen.max_segments, num_kv_heads * chosen.row_groups, num_seqs)
     (partial_rows, width), _, counters = chosen.scratch_shapes()
-    _require_launchable(grid, num_seqs, num_seqs * partial_rows, kv_token)
+    partial_rows *= num_seqs
+    if features.plan is not None:
+        grid = (features.plan[0][0], grid[1], min(num_seqs, 1))
+        partial_rows = grid[0] * grid[1] * -(-(num_q_heads // num_kv_heads * max_query_len) // chosen.row_groups)
+    _require_launchable(grid, num_seqs, partial_rows, kv_token)
     return DecodeCall(
         variant=chosen,
         build_name=chosen.build.name,
+        kernel_suffix=FEATURES_SUFFIX if features != Features() else "",
         provenance=provenance(chosen),
         grid=grid,
         block=chosen.build.waves * 32,
-        need=ScratchNeed(num_seqs * partial_rows, width, num_seqs * counters),
+        need=ScratchNeed(partial_rows, width, num_seqs * counters),
         constants={
             "q_stride_token": q_token,
             "q_stride_head": q_head,
@@ -167,12 +178,18 @@ def decode_call(
             "block_table": extent(block_table, 4),
             "seq_lens": extent(seq_lens, 4),
             "out": extent(out, dtype.itemsize),
+            **{name: extent(layout, 4) for name, layout in _optional(features)},
         },
         out_shape=(rows, num_q_heads, head_size),
         num_pages=num_pages,
         page_size=page_size,
         default_scale=1.0 / math.sqrt(head_size),
     )
+
+
+def _optional(features: Features) -> list[tuple[str, Layout]]:
+    named = zip(("sinks", "alibi_slopes", "plan", "lse"), features[:4], strict=True)
+    return [(name, layout) for name, layout in named if layout is not None]
 
 
 def _element_type(q: Layout) -> DType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -11,7 +10,8 @@ from rdna_registry import KernelVariant
 
 from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
 from rdna_kernels.decode_call import DecodeCall
-from rdna_kernels.decode_values import check_values
+from rdna_kernels.decode_features import Features, feature_constants
+from rdna_kernels.decode_values import check_plan, check_values
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.executors import Executor, Function
 from rdna_kernels.layout import ALIGNMENT, Layout, Placed, extent, require_no_overlap, spans_apart
@@ -20,15 +20,15 @@ from rdna_kernels.record import LaunchRecord
 from rdna_kernels.scratch import Scratch
 from rdna_kernels.scratch_check import check_scratch, cut_scratch, require_zero_counters
 
-ARRAYS = ("q", "kv_cache", "block_table", "seq_lens", "out")
-"""The arrays of a call, in the order of the kernel's pointers."""
+ARRAYS = ("q", "kv_cache", "block_table", "seq_lens", "sinks", "alibi_slopes", "plan", "out", "lse")
+"""The arrays of a call; those from sinks on may be None."""
 
-_OUT = ARRAYS.index("out")
+_SINKS, _OUT = ARRAYS.index("sinks"), ARRAYS.index("out")
 _SCRATCH = ("partial_acc", "partial_max", "partial_sum", "counters")
-_INT32_ARRAYS = frozenset({"block_table", "seq_lens"})
-_ALIGNMENTS = tuple(4 if name in _INT32_ARRAYS else ALIGNMENT for name in ARRAYS)
+_WRITTEN = frozenset({"out", "lse"})
+_SIXTEEN_BITS = frozenset({"q", "kv_cache", "out"})
+_ALIGNMENTS = tuple(ALIGNMENT if name in _SIXTEEN_BITS else 4 for name in ARRAYS)
 _PACKER = Packer(DECODE_ARGUMENTS)
-_LOG2_E = math.log2(math.e)
 _MOST_PLACES = 256  # the layers of a model and the buffers that its allocator takes turns with, or about so
 
 
@@ -52,6 +52,7 @@ class PreparedDecode:
         executor: Executor,
         call: DecodeCall,
         scale: float,
+        softcap: float,
         layouts: Sequence[Layout | None],
         variant: KernelVariant | None,
     ) -> None:
@@ -59,13 +60,15 @@ class PreparedDecode:
         self.call = call
         self.variant = variant  # kept alive: who looks for this call knows it by number
         self._layouts = layouts
-        self._template = _PACKER.template({**call.constants, "scale_log2": scale * _LOG2_E})
+        features = Features(layouts[_SINKS], layouts[_SINKS + 1], layouts[_SINKS + 2], layouts[_OUT + 1], softcap)
+        self._template = _PACKER.template({**call.constants, **feature_constants(features, scale)})
         given = (*ARRAYS, *_SCRATCH)
         self._pick = itemgetter(*[given.index(name) for name in self._template.names])
         self._function: Function | None = None
         self._sizes = [
             0 if layout is None else call.extents[name] for name, layout in zip(ARRAYS, layouts, strict=True)
         ]
+        self._writes = layouts[_OUT] is not None or layouts[_OUT + 1] is not None
         self._checked: dict[Any, bytes | None] = {}
         self._scratch: dict[Any, _ScratchPlaces] = {}
 
@@ -92,7 +95,7 @@ class PreparedDecode:
             self._check_values(arrays, scratch)
         function = self._function
         if function is None:
-            function = self._function = executor.build_function(call.build_name)
+            function = self._function = executor.build_function(call.build_name, call.kernel_suffix)
         if packed is not None and not executor.tracks_memory and call.workgroups:
             counts = executor.launch(function, call.grid, call.block, packed, ())
             out = arrays[_OUT]
@@ -131,7 +134,7 @@ class PreparedDecode:
         memory: list[tuple[str, Any]] = []
         if self.executor.tracks_memory:
             memory = [
-                *zip(ARRAYS, arrays, strict=True),
+                *[(name, array) for name, array in zip(ARRAYS, arrays, strict=True) if array is not None],
                 ("partials", scratch.partial_acc),
                 ("partials", scratch.partial_max),
                 ("partials", scratch.partial_sum),
@@ -173,20 +176,23 @@ class PreparedDecode:
     def _check_places(self, addresses: list[int], scratch: _ScratchPlaces) -> None:
         aligned = not any(address % alignment for address, alignment in zip(addresses, _ALIGNMENTS, strict=True))
         spans = [(address, address + size) for address, size in zip(addresses, self._sizes, strict=True) if size]
-        if aligned and (spans_apart([*spans, *scratch.spans]) or (self._layouts[_OUT] is None and not scratch.spans)):
+        if aligned and (spans_apart([*spans, *scratch.spans]) or not (self._writes or scratch.spans)):
             return
         given = [
-            Placed(name, address, layout, 4 if name in _INT32_ARRAYS else 2)
+            Placed(name, address, layout, 2 if name in _SIXTEEN_BITS else 4)
             for name, address, layout in zip(ARRAYS, addresses, self._layouts, strict=True)
             if layout is not None
         ]
-        for place, alignment in zip(given, _ALIGNMENTS, strict=False):
+        for place in given:
+            alignment = _ALIGNMENTS[ARRAYS.index(place.name)]
             if place.address % alignment:
                 raise ArgumentError(
                     f"{place.name} begins at address {place.address:#x}, not a multiple of {alignment} bytes: pass an "
                     "aligned copy"
                 )
-        require_no_overlap([*given[_OUT:], *scratch.places], given[:_OUT])
+        written = [place for place in given if place.name in _WRITTEN]
+        read = [place for place in given if place.name not in _WRITTEN]
+        require_no_overlap([*written, *scratch.places], read)
 
     def _check_values(self, arrays: tuple[Any, ...], scratch: Sequence[Any] | None) -> None:
         executor, call = self.executor, self.call
@@ -195,6 +201,10 @@ class PreparedDecode:
         lengths, table = (executor.host_values(arrays[ARRAYS.index(name)]) for name in ("seq_lens", "block_table"))
         if lengths is not None and table is not None:
             check_values(lengths, table, call.page_size, call.num_pages)
+        plan = arrays[ARRAYS.index("plan")]
+        rows = None if plan is None else executor.host_values(plan)
+        if rows is not None:
+            check_plan(rows, self._layouts[ARRAYS.index("seq_lens")][0][0])  # type: ignore[index]
 
 
 def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:

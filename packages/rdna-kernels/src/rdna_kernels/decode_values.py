@@ -52,3 +52,28 @@ def check_values(
                 f"block_table[{sequence}, {column}] is {int(used[sequence, column])}, inside the {lengths[sequence]} "
                 f"tokens of that sequence; kv_cache has pages 0 to {num_pages - 1}"
             )
+
+
+def check_plan(plan: np.ndarray[Any, Any], num_seqs: int) -> None:
+    """Refuse a work list, int32 [rows, 4], that a kernel could not follow: ArgumentError names the first such row.
+
+    A row has a sequence below `num_seqs` or is -1 throughout; a sequence's segments stand in rows one after another.
+    """
+    wanted: tuple[int, int, int] | None = None  # sequence, segment and segments of the row that must come next
+    seen: set[int] = set()
+    for number, (sequence, packed, first, blocks) in enumerate(plan.tolist()):
+        if sequence == packed == -1 and wanted is None:
+            continue
+        segment, segments = packed & 0xFFFF, packed >> 16
+        bad = not 0 <= sequence < num_seqs or segments < 1 or first < 0 or blocks < 0
+        starts = wanted is None and segment == 0 and sequence not in seen
+        if bad or not (starts or (sequence, segment, segments) == wanted):
+            raise ArgumentError(
+                f"plan[{number}] is {[sequence, packed, first, blocks]}; a row is {{sequence below {num_seqs}, "
+                "segment | segments << 16, first key block, key blocks}, a sequence's segments in rows one after "
+                "another, or -1 throughout: take it from rdna_registry.plan_decode"
+            )
+        seen.add(sequence)
+        wanted = (sequence, segment + 1, segments) if segment + 1 < segments else None
+    if wanted is not None:
+        raise ArgumentError(f"plan ends within the segments of sequence {wanted[0]}; it must have all of them")

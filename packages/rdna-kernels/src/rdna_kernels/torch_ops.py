@@ -2,9 +2,9 @@
 
 - `decode_attention(q, kv_cache, block_table, seq_lens, max_query_len=1, scale=None, window=0, ...) -> Tensor` allocates
   its output.
-- `decode_attention_out(..., Tensor(a!) out, ...) -> ()` writes to `out`, and takes scratch: with both it allocates
-  nothing and can be captured in a graph. Its scratch is (partial_acc, partial_max, partial_sum, counters) of
-  `rdna_registry.make_scratch`; give all four or none.
+- `decode_attention_out(..., Tensor(a!) out, ...) -> ()` writes to `out` and, if it is given, to `lse`, and takes
+  scratch: with it nothing is allocated, and the call can be captured in a graph. Its scratch is (partial_acc,
+  partial_max, partial_sum, counters) of `rdna_registry.make_scratch`; give all four or none.
 
 Arguments and errors are those of `rdna_kernels.decode_attention`. Both have fake implementations, so torch.compile can
 trace them; neither has a gradient.
@@ -25,11 +25,15 @@ _INPUTS = "Tensor q, Tensor kv_cache, Tensor block_table, Tensor seq_lens"
 _KNOBS = "int max_query_len=1, float? scale=None, int window=0"
 _SCRATCH = "Tensor(b!)? partial_acc=None, Tensor(c!)? partial_max=None, Tensor(d!)? partial_sum=None"
 _COUNTERS = "Tensor(e!)? counters=None"
+_FEATURES = "Tensor? sinks=None, float softcap=0.0, Tensor? alibi_slopes=None, Tensor? plan=None"
 
 # Kept for as long as the module: torch forgets the operators with it.
 _LIBRARY = torch.library.Library("rdna", "DEF")
-_LIBRARY.define(f"decode_attention({_INPUTS}, {_KNOBS}) -> Tensor")
-_LIBRARY.define(f"decode_attention_out({_INPUTS}, Tensor(a!) out, {_KNOBS}, {_SCRATCH}, {_COUNTERS}) -> ()")
+_LIBRARY.define(f"decode_attention({_INPUTS}, {_KNOBS}, {_FEATURES}) -> Tensor")
+_LIBRARY.define(
+    f"decode_attention_out({_INPUTS}, Tensor(a!) out, {_KNOBS}, {_SCRATCH}, {_COUNTERS}, {_FEATURES}, "
+    "Tensor(f!)? lse=None) -> ()"
+)
 
 
 def _decode(
@@ -40,9 +44,23 @@ def _decode(
     max_query_len: int = 1,
     scale: float | None = None,
     window: int = 0,
+    sinks: Tensor | None = None,
+    softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None,
+    plan: Tensor | None = None,
 ) -> Tensor:
     out: Tensor = decode_attention(
-        q, kv_cache, block_table, seq_lens, max_query_len=max_query_len, scale=scale, window=window
+        q,
+        kv_cache,
+        block_table,
+        seq_lens,
+        max_query_len=max_query_len,
+        scale=scale,
+        window=window,
+        sinks=sinks,
+        softcap=softcap,
+        alibi_slopes=alibi_slopes,
+        plan=plan,
     )
     return out
 
@@ -60,6 +78,11 @@ def _decode_out(
     partial_max: Tensor | None = None,
     partial_sum: Tensor | None = None,
     counters: Tensor | None = None,
+    sinks: Tensor | None = None,
+    softcap: float = 0.0,
+    alibi_slopes: Tensor | None = None,
+    plan: Tensor | None = None,
+    lse: Tensor | None = None,
 ) -> None:
     decode_attention(
         q,
@@ -69,7 +92,12 @@ def _decode_out(
         max_query_len=max_query_len,
         scale=scale,
         window=window,
+        sinks=sinks,
+        softcap=softcap,
+        alibi_slopes=alibi_slopes,
+        plan=plan,
         out=out,
+        lse=lse,
         scratch=_scratch(partial_acc, partial_max, partial_sum, counters),
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rdna_registry import Build, as_buildable
 
-from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
+from rdna_kernels.decode_arguments import DECODE_ARGUMENTS, FEATURES
 from rdna_kernels.errors import KernelsError
 
 
@@ -58,9 +58,10 @@ def build(sources: Path, out: Path, builds: Iterable[Build], target: str, progre
     clang, linker, name = compiler()
     try:
         manifest = runpy.run_path(str(sources / "cmake" / "write_manifest.py"))
-        header = runpy.run_path(str(sources / "cmake" / "list_builds.py"))["arguments_header"](DECODE_ARGUMENTS)
+        arguments_header = runpy.run_path(str(sources / "cmake" / "list_builds.py"))["arguments_header"]
     except ImportError as error:
         raise BuildError(f"{error}: pip install 'rdna-kernels[build]'") from error
+    header = arguments_header(DECODE_ARGUMENTS, FEATURES)
     (out / target).mkdir(parents=True, exist_ok=True)
     listed = list(builds)
     with tempfile.TemporaryDirectory(dir=out) as folder:

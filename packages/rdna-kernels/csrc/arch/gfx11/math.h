@@ -6,6 +6,7 @@
 namespace rdna {
 
 RDNA_INLINE float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
+RDNA_INLINE float log2(float x) { return __builtin_amdgcn_logf(x); }
 RDNA_INLINE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
 RDNA_INLINE float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 RDNA_INLINE float maximum(float a, float b) { return __builtin_fmaxf(a, b); }

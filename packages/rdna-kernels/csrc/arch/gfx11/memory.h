@@ -28,6 +28,14 @@ RDNA_INLINE T load_uniform(const T *base, int64_t index) {
   return ((Constant<T>)base)[index];
 }
 
+// The argument of the kernel once more: what is read through this is read here, and takes no register before.
+template <class T>
+RDNA_INLINE const T &argument_again() {
+  uint64_t at = (uint64_t)__builtin_amdgcn_kernarg_segment_ptr();
+  asm volatile("" : "+s"(at));
+  return *(const T *)(Constant<T>)at;
+}
+
 RDNA_INLINE uint64_t address(const void *pointer) { return (uint64_t)pointer; }
 
 // Waits until no more than so many of this wave's latest vector loads are on their way. The compiler waits by itself,

@@ -62,21 +62,26 @@ class Executor(ABC):
         self.catalogue = catalogue
         self.scratch = ScratchPool(self)
         self.prepared: dict[Hashable, Any] = {}
+        self._modules: dict[str, Any] = {}
         self._functions: dict[str, Function] = {}
         self._loading = threading.Lock()
 
-    def build_function(self, build_name: str) -> Function:
-        """The kernel of a build, whose code object is loaded at the first call.
+    def build_function(self, build_name: str, suffix: str = "") -> Function:
+        """The kernel of a build, whose code object is loaded at the first call; `suffix` names another one of it.
 
         MissingBuildError when the catalogue lacks it, ExecutorError when the device refuses it.
         """
-        function = self._functions.get(build_name)
+        name = build_name + suffix
+        function = self._functions.get(name)
         if function is None:
             with self._loading:
-                function = self._functions.get(build_name)
+                function = self._functions.get(name)
                 if function is None:
-                    module = self.load(self.catalogue.code(build_name, self.target))
-                    function = self._functions[build_name] = self.function(module, build_name)
+                    module = self._modules.get(build_name)
+                    if module is None:
+                        module = self.load(self.catalogue.code(build_name, self.target))
+                        self._modules[build_name] = module
+                    function = self._functions[name] = self.function(module, name)
         return function
 
     def remember(self, key: Hashable, prepared: Any) -> None:
