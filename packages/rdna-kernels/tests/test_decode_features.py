@@ -46,8 +46,13 @@ def assert_right(problem: Problem, executor: Executor, **options: Any) -> None:
         {"lengths": [600, 90], "head_size": 128, "gqa": 7, "max_query_len": 4, "window": 100},
         {"lengths": [700], "head_size": 128, "gqa": 8, "max_query_len": 8},
         {"lengths": [1500], "gqa": 8, "max_query_len": 5, "layout": "NHD"},
+        {"lengths": [130, 900], "head_size": 80, "gqa": 3, "max_query_len": 2},
+        {"lengths": [200], "head_size": 96, "gqa": 12, "max_query_len": 3, "dtype": "bfloat16"},
+        {"lengths": [700], "head_size": 192, "gqa": 5, "max_query_len": 1, "window": 300},
+        {"lengths": [600, 2], "head_size": 256, "gqa": 8, "max_query_len": 4},
+        {"lengths": [500], "head_size": 512, "gqa": 6, "num_kv_heads": 1, "max_query_len": 2},
     ],
-    ids=lambda shape: f"S{'-'.join(map(str, shape['lengths']))}",
+    ids=lambda shape: f"h{shape.get('head_size', 64)}-S{'-'.join(map(str, shape['lengths']))}",
 )
 def test_a_feature(executor: Executor, features: str, shape: dict[str, Any]) -> None:
     assert_right(make_problem(**shape, **FEATURES[features]), executor)
@@ -64,7 +69,7 @@ def test_a_feature(executor: Executor, features: str, shape: dict[str, Any]) -> 
     dtype=st.sampled_from(sorted(DTYPES)),
     scale=st.one_of(st.none(), st.floats(-0.1, 0.1)),
     sinks=st.booleans(),
-    softcap=st.sampled_from([0.0, 1.0, 30.0, 1e6]),
+    softcap=st.sampled_from([0.0, 1e-3, 1.0, 30.0, 1e6]),
     alibi=st.booleans(),
     seed=st.integers(0, 2**16),
 )

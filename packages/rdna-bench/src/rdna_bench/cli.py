@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rdna_bench import options
 from rdna_bench.cells_report import cells_tables
 from rdna_bench.decode_cells import CellsRun
+from rdna_bench.decode_features import FeaturesRun, features_table
 from rdna_bench.doctor import diagnose
 from rdna_bench.doctor_report import doctor_text
 from rdna_bench.model_run import GenerateOptions, ModelRun
@@ -127,6 +128,12 @@ def decode(
     published_knobs: Annotated[
         bool, typer.Option("--published-knobs", help="With --table: leave out entries that were tuned with the model.")
     ] = False,
+    features: Annotated[
+        bool,
+        typer.Option(
+            "--features", help="Count what sinks, softcap, ALiBi, lse and a plan add, each alone and all at once."
+        ),
+    ] = False,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -149,6 +156,13 @@ def decode(
         page_size=page_size,
         dtype=dtype,
     )
+    if features:
+        with _bad_input():
+            costs = FeaturesRun(shape, target=target, seed=seed)
+        with _findings(), _errors.status("running"):
+            costs.run()
+        _show(costs, features_table(costs), as_json)
+        return
     with _bad_input():
         run = DecodeRun(shape, target=target, checks=options.parse_checks(checks), verify=verify, seed=seed)
     with _findings(), _errors.status("running"):
@@ -403,7 +417,7 @@ def _progress() -> Iterator[_StageProgress]:
 
 
 def _show(
-    run: ModelRun | DecodeRun | CellsRun | PlanRun | OverheadRun | QualityRun | OctaveRun | TuneRun,
+    run: ModelRun | DecodeRun | FeaturesRun | CellsRun | PlanRun | OverheadRun | QualityRun | OctaveRun | TuneRun,
     table: RenderableType,
     as_json: bool,
 ) -> None:
