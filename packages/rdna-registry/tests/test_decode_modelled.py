@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 from rdna_registry import DType, KernelVariant, TableError, explain, provenance, select, variant_for
@@ -61,7 +60,7 @@ CLEAR = [row for row in modelled_rows() if row.gain_percent >= CLEAR_GAIN_PERCEN
 OTHERS = [row for row in modelled_rows() if row.gain_percent < CLEAR_GAIN_PERCENT]
 
 
-def call_of(row: ModelledRow, dtype: DType = DType.fp16) -> Any:
+def call_of(row: ModelledRow, dtype: DType = DType.fp16) -> tuple[int, int, int, int, int, int, int, DType]:
     entry = row.variant
     heads = entry.num_q_heads, entry.num_kv_heads, entry.head_size
     return (*heads, entry.max_query_len, entry.page_size, 1, entry.window, dtype)
