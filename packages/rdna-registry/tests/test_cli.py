@@ -87,7 +87,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_explain_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "explain", "8", "8", "72", status=1).startswith("No entry: head_size is 72;")
+    assert run(capsys, "explain", "8", "8", "70", status=1).startswith("No entry: head_size is 70;")
     assert run_json(capsys, "explain", "8", "8", "64", "--layout", "NHD", status=1)["entry"] is None
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rdna_registry import (
+    BUILDABLE_HEAD_SIZES,
     MAX_GQA,
     MAX_QUERY_LEN,
     SERVED_HEAD_SIZES,
@@ -45,7 +46,7 @@ CALL: dict[str, Any] = {
 calls = st.fixed_dictionaries(
     {
         "num_kv_heads": st.integers(1, 64),
-        "head_size": st.sampled_from(SERVED_HEAD_SIZES),
+        "head_size": st.one_of(st.sampled_from(SERVED_HEAD_SIZES), st.sampled_from(BUILDABLE_HEAD_SIZES)),
         "max_query_len": st.one_of(st.integers(1, 8), st.integers(9, MAX_QUERY_LEN)),
         "page_size": st.integers(1, 200).map(lambda pages: 16 * pages),
         "layout": st.just(1),
@@ -154,11 +155,10 @@ def test_a_dtype_that_cannot_be_a_key() -> None:
         variant_for(**{**CALL, "dtype": ["fp16"]})
 
 
-BUILT = ", ".join(map(str, SERVED_HEAD_SIZES)) + ", which are built"
 NOT_SERVED: list[tuple[dict[str, Any], str, str]] = [
     ({"layout": 0}, "layout", r"1 \(HND\)"),
-    ({"head_size": 72}, "head_size", BUILT),
-    ({"head_size": 1024}, "head_size", BUILT),
+    ({"head_size": 70}, "head_size", "a multiple of 8 up to 512, for rows are loaded 16 bytes at a time"),
+    ({"head_size": 1024}, "head_size", "a multiple of 8 up to 512"),
     ({"max_query_len": 128}, "max_query_len", "1 to 127"),
     ({"page_size": 17}, "page_size", "a multiple of 16"),
     ({"page_size": 8}, "page_size", "a multiple of 16"),
@@ -213,12 +213,24 @@ def test_select_serves_every_shape(call: dict[str, Any], gqa: int) -> None:
     entry = select(**call)
     assert entry_call(entry) == {**call, "dtype": entry.dtype}
     assert entry.dtype.name == call["dtype"]
-    assert entry.build in builds()
+    assert entry.build in builds(head_sizes=(entry.head_size,))
     assert 1 <= entry.max_segments <= MOST_SEGMENTS
     assert entry.row_groups * entry.rows_per_group >= gqa * entry.max_query_len
     assert KernelVariant.from_name(entry.name) == entry
     assert provenance(entry).startswith(("tuned: ", "modelled: ", "derived: from "))
     assert f"(build {entry.build.name}) is {provenance(entry)}." in explain(**call)
+
+
+@pytest.mark.parametrize("head_size", BUILDABLE_HEAD_SIZES)
+def test_every_multiple_of_8_is_served_by_its_own_builds(head_size: int) -> None:
+    for gqa, max_query_len, window in itertools.product((1, 3, 7, 8, 16, 32), (1, 2, 4, 8, 9, 127), (0, 512)):
+        assert select(gqa * 2, 2, head_size, max_query_len, 16, 1, window, "bf16").build in builds_of(head_size)
+
+
+def test_explain_says_which_builds_are_made_on_request() -> None:
+    told = "Builds of head size 72 are made on request."
+    assert explain(**{**CALL, "head_size": 72}).endswith(told)
+    assert "made on request" not in explain(**CALL)
 
 
 @pytest.mark.parametrize("head_size", SERVED_HEAD_SIZES)
@@ -364,7 +376,7 @@ def test_explain_tells_what_the_neighbour_was_tuned_for() -> None:
 def test_provenance_of_other_knobs() -> None:
     tuned = select(**CALL)
     assert provenance(dataclasses.replace(tuned, max_segments=9)) == "given: knobs chosen by the caller"
-    assert provenance(dataclasses.replace(tuned, head_size=48)) == "given: knobs chosen by the caller"
+    assert provenance(dataclasses.replace(tuned, head_size=1000)) == "given: knobs chosen by the caller"
     assert provenance(dataclasses.replace(tuned, layout=0)) == "given: knobs chosen by the caller"
 
 

@@ -142,7 +142,7 @@ def test_copies_are_equal() -> None:
     ("change", "argument"),
     [
         ({"head_size": 0}, "head_size"),
-        ({"head_size": 72}, "head_size"),
+        ({"head_size": 76}, "head_size"),
         ({"head_size": 2048}, "head_size"),
         ({"num_q_heads": 30}, "num_q_heads"),
         ({"num_q_heads": 0}, "num_q_heads"),

@@ -46,7 +46,7 @@ def test_a_quoted_cell_may_hold_commas() -> None:
 @pytest.mark.parametrize(
     ("column", "value", "rule"),
     [
-        ("head_size", "72", "a multiple of 16"),
+        ("head_size", "76", "a multiple of 8"),
         ("num_q_heads", "15", "a multiple of num_kv_heads = 2"),
         ("num_kv_heads", "0", "1 to 65535"),
         ("window", "-1", "a decimal integer"),

@@ -12,12 +12,16 @@ constexpr int kRows = RDNA_ROWS;  // query rows of a workgroup, padded to 16
 constexpr int kWaves = RDNA_WAVES;
 constexpr int kHeadDimSplit = RDNA_HEAD_DIM_SPLIT;  // waves that share a key tile, by head dimensions
 constexpr int kThreads = kWaves * kWaveSize;
-constexpr int kTileKeys = 16;                         // keys that a wave takes at a time
-constexpr int kTileWaves = kWaves / kHeadDimSplit;    // tiles that a workgroup takes at a time
-constexpr int kWaveDims = kHeadSize / kHeadDimSplit;  // head dimensions of a wave
-constexpr int kKeyBlocks = kWaveDims / 16;            // matrix instructions along them, for scores
-constexpr int kLaneDims = (kKeyBlocks + 1) / 2 * 2;   // of V that a lane loads of a key: whole words
-constexpr int kDimBlocks = kLaneDims;                 // matrix instructions along the dimensions, for the output
+constexpr int kTileKeys = 16;                       // keys that a wave takes at a time
+constexpr int kTileWaves = kWaves / kHeadDimSplit;  // tiles that a workgroup takes at a time
+
+// Head dimensions of a wave: whole steps of the matrix instruction, which leave the last wave kLastDims of the head's.
+// The others of that wave are zero in Q and K, are not read of V, and no one reads their sums.
+constexpr int kWaveDims = larger((kHeadSize + 16 * kHeadDimSplit - 1) / (16 * kHeadDimSplit) * 16, 48);
+constexpr int kLastDims = kHeadSize - (kHeadDimSplit - 1) * kWaveDims;
+constexpr int kKeyBlocks = kWaveDims / 16;           // matrix instructions along them, for scores
+constexpr int kLaneDims = (kKeyBlocks + 1) / 2 * 2;  // of V that a lane loads of a key: whole words
+constexpr int kDimBlocks = kLaneDims;                // matrix instructions along the dimensions, for the output
 constexpr int kRowTiles = kRows / 16;
 
 constexpr int kElementBytes = 2;
@@ -34,7 +38,7 @@ constexpr int kQueryBlocks = kManySums ? 0 : smaller(kKeyBlocks, (kHeadDimSplit 
 // Fragments that are read from LDS before the first is needed: enough for its latency, few enough for the registers.
 constexpr int kFragmentsAhead = kRowTiles * kDimBlocks < 8 ? 2 : 1;
 
-// Lanes that share a row of K, 16 bytes each: a power of two. Those past the row's end repeat its last piece.
+// Lanes that share a row of K, 16 bytes each: a power of two. Those past the row's end load nothing and get zeros.
 constexpr int kKeyLanes = kKeyBlocks <= 4 ? 8 : 16;
 
 // A tile of K in LDS: 16 rows. A tile of V: for each dimension that one lane loads, both halves' keys of all lanes.
@@ -42,7 +46,7 @@ constexpr int kKeyPitch = lds_pitch(kKeyLanes * 16);
 constexpr int kValuePitch = lds_pitch(2 * 16 * 16);
 constexpr int kTileBytes = larger(kTileKeys * kKeyPitch, kValuesInLds ? kDimBlocks * kValuePitch : 0);
 
-constexpr int kQueryPitch = lds_pitch(kKeyBytes);
+constexpr int kQueryPitch = lds_pitch(kHeadDimSplit * kWaveDims * kElementBytes);
 constexpr int kTilesAt = kRows * kQueryPitch;
 constexpr int kScoresAt = kTilesAt + kWaves * kTileBytes;
 constexpr int kScoreBytes = kRowTiles * kWaveSize * (int)sizeof(float8);  // of one wave, where waves share a tile
@@ -54,10 +58,11 @@ constexpr bool kDimsInOrder = kValuesInLds && 16 % kLaneDims == 0;
 
 // The waves' results meet in LDS, 16 rows and so many dimensions at a time that they fit.
 constexpr int kWaveSums = 16 * kLaneDims;  // of a row: a wave's dimensions, some twice where lanes overlap
-constexpr bool kMergeHalves = kWaveSums == kWaveDims && kTileWaves * 16 * lds_pitch(kHeadSize * 4) > 40 * 1024;
+constexpr bool kMergeHalves =
+    16 % kLaneDims == 0 && kHeadDimSplit == 1 && kTileWaves * 16 * lds_pitch(kWaveSums * 4) > 40 * 1024;
 constexpr int kMergePasses = kMergeHalves ? 2 : 1;
-constexpr int kMergeDims = kHeadSize / kMergePasses;
 constexpr int kMergeSums = kWaveSums / kMergePasses;
+constexpr int kMergeDims = kMergePasses > 1 ? kMergeSums : kHeadSize;  // of the head, at most
 constexpr int kMergePitch = lds_pitch(kHeadDimSplit * kMergeSums * 4);
 constexpr int kSharesAt = kTileWaves * 16 * kMergePitch;
 constexpr int kFlagAt = kSharesAt + kTileWaves * kRows * (int)sizeof(float) * 2;
@@ -67,9 +72,8 @@ constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
 constexpr int kSlopesAt = kLoopBytes;
 constexpr int kFeatureLdsBytes = larger(kSlopesAt + kRows * (int)sizeof(float), kLdsBytes);
 
-static_assert(kWaveDims % 16 == 0 && kWaveDims >= 48 && kWaveDims <= 128, "a wave has 48 to 128 dimensions of a head");
+static_assert(kHeadSize % 8 == 0 && kWaveDims <= 128 && kLastDims > 0, "a wave has at most 128 dimensions of a head");
 static_assert(kRows % 16 == 0 && kWaves % kHeadDimSplit == 0 && (kHeadDimSplit & (kHeadDimSplit - 1)) == 0);
-static_assert(kMergePasses == 1 || kHeadDimSplit == 1);
 static_assert(RDNA_DOT_PRODUCT == 0, "the dot-product form is another kernel");
 static_assert(kFeatureLdsBytes <= 64 * 1024, "a workgroup has 64 KiB of LDS");
 

@@ -177,6 +177,8 @@ RDNA_INLINE void put_accumulators(const Accumulator (&sums)[kDimBlocks], int pas
 }
 
 RDNA_INLINE float8 get_dims(Lds row, uint32_t dim) {
+  uint32_t dims = kWaveDims;
+  if constexpr (8 % kLaneDims != 0) dims = dims_from(dim / kWaveDims * kWaveDims);
   row += dim / kWaveDims * kMergeSums * 4;
   dim %= kWaveDims;
   if constexpr (kDimsInOrder) return joined(lds_load<float4>(row + dim * 4), lds_load<float4>(row + dim * 4 + 16));
@@ -187,7 +189,7 @@ RDNA_INLINE float8 get_dims(Lds row, uint32_t dim) {
     uint32_t column = dim / kLaneDims + i / kLaneDims, block = i % kLaneDims;
     if constexpr (8 % kLaneDims != 0) {
       column = (dim + i) / kLaneDims;
-      block = dim + i - lane_dim(column);
+      block = dim + i - lane_dim(column, dims);
     }
     values[i] = lds_load<float>(row + ((block * 2 + column % 2) * elements + column / 2) * 4);
   }
@@ -222,6 +224,7 @@ RDNA_INLINE void merge_waves(const Accumulator (&sums)[kRowTiles][kDimBlocks], c
       const uint32_t count = smaller(larger(place.rows - tile * 16, 0), 16) * pieces;
       for (uint32_t index = thread; index < count; index += kThreads) {
         uint32_t row = index / pieces, dim = index % pieces * 8;
+        if (kMergePasses * kMergeDims > kHeadSize && pass * kMergeDims + dim >= kHeadSize) continue;
         Share of[kTileWaves], highest = {0.0f, 0.0f};
 #pragma unroll
         for (int i = 0; i < kTileWaves; ++i) {

@@ -11,16 +11,29 @@ constexpr int kKeyLoadRows = kWaveSize / kKeyLanes;
 constexpr int kKeyLoads = kTileKeys / kKeyLoadRows;
 constexpr int kValueLoads = kTileKeys / 2;
 
-// The first of a wave's dimensions of V that a lane loads, by the lane's place in its half. Where the lanes would reach
-// past the last dimension, the last ones begin earlier and load what others have too.
-RDNA_INLINE uint32_t lane_dim(uint32_t column) { return smaller<uint32_t>(column * kLaneDims, kWaveDims - kLaneDims); }
+// An offset that no buffer reaches, whatever row's is added to it: a lane there asks memory for nothing and gets zeros.
+constexpr uint32_t kNowhere = 1u << 31;
+
+// Dimensions of the head that a wave has, from its first on.
+RDNA_INLINE uint32_t dims_from(uint32_t first_dim) {
+  return kLastDims == kWaveDims ? kWaveDims : smaller<uint32_t>(kWaveDims, kHeadSize - first_dim);
+}
+
+// The first of a wave's `dims` dimensions of V that a lane loads, by the lane's place in its half. A lane that would
+// reach past the last one begins earlier, and loads what its neighbour has too.
+RDNA_INLINE uint32_t lane_dim(uint32_t column, uint32_t dims) {
+  return smaller<uint32_t>(column * kLaneDims, dims - kLaneDims);
+}
 
 // Byte offsets of a lane's pieces from the tile's first key.
 class Offsets {
  public:
   RDNA_INLINE Offsets(uint32_t token_bytes, int first_dim) {
+    const uint32_t dims = dims_from(first_dim);
     uint32_t key_column = first_dim * kElementBytes + smaller<uint32_t>(lane() % kKeyLanes, kWaveDims / 8 - 1) * 16;
-    uint32_t value_column = (first_dim + lane_dim(lane() % 16)) * kElementBytes;
+    uint32_t value_column = (first_dim + lane_dim(lane() % 16, dims)) * kElementBytes;
+    if (kKeyLanes * 8 > kLastDims && lane() % kKeyLanes * 8 >= dims) key_column = kNowhere;
+    if (16 * kLaneDims > kLastDims && lane() % 16 * kLaneDims >= dims) value_column = kNowhere;
 #pragma unroll
     for (int i = 0; i < kKeyLoads; ++i) keys_[i] = (i * kKeyLoadRows + lane() / kKeyLanes) * token_bytes + key_column;
 #pragma unroll

@@ -1,4 +1,5 @@
-// Q: each row is loaded once by the workgroup and shared through LDS. Rows past the last one repeat it.
+// Q: each row is loaded once by the workgroup and shared through LDS. Rows past the last one repeat it; dimensions past
+// the last one are zeros.
 #pragma once
 
 #include "arch/gfx11/fragment.h"
@@ -11,7 +12,7 @@ namespace rdna {
 
 // The workgroup's query rows on their way to LDS, 16 bytes a thread and step.
 class QueryLoads {
-  static constexpr uint32_t kPieces = kKeyBytes / 16;  // of a row
+  static constexpr uint32_t kOfHead = kKeyBytes / 16, kPieces = kHeadDimSplit * kWaveDims / 8;  // of a row
   static constexpr int kSteps = (kRows * kPieces + kThreads - 1) / kThreads;
 
  public:
@@ -22,7 +23,8 @@ class QueryLoads {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       uint32_t piece = thread + step * kThreads;
-      if (piece < place.rows * kPieces) {
+      if constexpr (kPieces != kOfHead) pieces_[step] = {};
+      if (piece < place.rows * kPieces && piece % kPieces < kOfHead) {
         Row row = find_row(arguments, place, piece / kPieces);
         int64_t at = row.token * arguments.q_stride_token + row.head * arguments.q_stride_head;
         pieces_[step] = load<word4>(base + at * kElementBytes, piece % kPieces * 16);

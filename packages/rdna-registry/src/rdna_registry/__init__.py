@@ -2,7 +2,7 @@
 
 from rdna_registry.arguments import ArgumentError
 from rdna_registry.builds import Build
-from rdna_registry.decode_builds import SERVED_HEAD_SIZES
+from rdna_registry.decode_builds import BUILDABLE_HEAD_SIZES, SERVED_HEAD_SIZES
 from rdna_registry.decode_examples import example_entries
 from rdna_registry.decode_lookup import (
     MAX_GQA,
@@ -48,6 +48,7 @@ from rdna_registry.tables import TableError
 from rdna_registry.targets import BUILDABLE_TARGETS, DEFAULT_TARGET, TARGETS, Target, as_buildable, as_target
 
 __all__ = [
+    "BUILDABLE_HEAD_SIZES",
     "BUILDABLE_TARGETS",
     "DECODE_CONFIG_FIELDS",
     "DEFAULT_TARGET",

@@ -17,6 +17,19 @@ _NAME = re.compile(
 )
 
 
+HEAD_SIZE_STEP = 8
+"""A head size that kernels can be built for is a multiple of it: rows of K and V are loaded 16 bytes at a time."""
+
+
+def wave_dims(head_size: int, waves: int) -> int:
+    """Dimensions of a head for each of ``waves`` waves that share it, in steps of 16; the last may have less.
+
+    0 where none would be left for the last one.
+    """
+    dims = -(-head_size // (16 * waves)) * 16
+    return dims if (waves - 1) * dims < head_size else 0
+
+
 @dataclass(frozen=True)
 class Build:
     """One decode code object of a target: only what must be a constant of the compiler.
@@ -37,7 +50,7 @@ class Build:
     def __post_init__(self) -> None:
         if self.operation != "decode":
             raise ArgumentError("operation", self.operation, "decode")
-        as_multiple("head_size", self.head_size, 16)
+        as_multiple("head_size", self.head_size, HEAD_SIZE_STEP)
         as_multiple("rows_padded", self.rows_padded, 16)
         as_int("waves", self.waves, 1, 32)
         as_int("head_dim_split", self.head_dim_split, 0, self.waves)

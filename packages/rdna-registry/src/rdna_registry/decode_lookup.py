@@ -7,8 +7,8 @@ import functools
 from typing import NamedTuple
 
 from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_bool
-from rdna_registry.builds import Build
-from rdna_registry.decode_builds import SERVED_HEAD_SIZES, builds_of, nearest_head_size
+from rdna_registry.builds import HEAD_SIZE_STEP, Build
+from rdna_registry.decode_builds import BUILDABLE_HEAD_SIZES, SERVED_HEAD_SIZES, builds_of, nearest_head_size
 from rdna_registry.decode_modelled import MODEL_RANKS, clear_row
 from rdna_registry.decode_rule import Derived, derive
 from rdna_registry.decode_tables import DecodeShape, TunedRow, as_shape, shape_of, tuned_entry, variants
@@ -75,8 +75,9 @@ def select(
     run it.
 
     The arguments are those of `variant_for`. ValueError, naming the argument, what was given, what is allowed and the
-    nearest build, where none serves the shape: head sizes outside `SERVED_HEAD_SIZES`, more than `MAX_QUERY_LEN` query
-    tokens, more than `MAX_GQA` query heads to a kv head, pages that are no multiple of 16, layout NHD.
+    nearest build, where none serves the shape: head sizes outside `BUILDABLE_HEAD_SIZES`, more than `MAX_QUERY_LEN`
+    query tokens, more than `MAX_GQA` query heads to a kv head, pages that are no multiple of 16, layout NHD. The build
+    of a head size outside `SERVED_HEAD_SIZES` exists only where someone has made it.
     """
     shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
     return _choose(shape, as_bool("modelled", modelled)).variant
@@ -101,7 +102,10 @@ def explain(
     except ValueError as error:
         return f"No entry: {error}."
     variant = choice.variant
-    return f"{variant.name} (build {variant.build.name}) is {choice.provenance}."
+    sentence = f"{variant.name} (build {variant.build.name}) is {choice.provenance}."
+    if shape.head_size in SERVED_HEAD_SIZES:
+        return sentence
+    return f"{sentence} Builds of head size {shape.head_size} are made on request."
 
 
 @remembered
@@ -170,8 +174,9 @@ def _refusal(shape: DecodeShape) -> tuple[str, int, str] | None:
     """The first argument that no build serves, its value, and what is allowed."""
     if shape.layout != Layout.HND:
         return "layout", int(shape.layout), "1 (HND)"
-    if shape.head_size not in SERVED_HEAD_SIZES:
-        return "head_size", shape.head_size, ", ".join(map(str, SERVED_HEAD_SIZES)) + ", which are built"
+    if shape.head_size not in BUILDABLE_HEAD_SIZES:
+        rows = "for rows are loaded 16 bytes at a time"
+        return "head_size", shape.head_size, f"a multiple of {HEAD_SIZE_STEP} up to {BUILDABLE_HEAD_SIZES[-1]}, {rows}"
     if shape.max_query_len > MAX_QUERY_LEN:
         return "max_query_len", shape.max_query_len, f"1 to {MAX_QUERY_LEN}"
     if shape.page_size % PAGE_STEP:

@@ -7,7 +7,7 @@ import functools
 from dataclasses import dataclass, fields
 
 from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_flag, as_int, as_multiple, is_plain_number
-from rdna_registry.builds import Build
+from rdna_registry.builds import HEAD_SIZE_STEP, Build, wave_dims
 from rdna_registry.dtypes import DType, as_dtype
 from rdna_registry.remember import remembered
 
@@ -64,7 +64,7 @@ class KernelVariant:
 
     def __post_init__(self) -> None:
         checked: dict[str, object] = {
-            "head_size": as_multiple("head_size", self.head_size, 16, 1024),
+            "head_size": as_multiple("head_size", self.head_size, HEAD_SIZE_STEP, 1024),
             "num_q_heads": as_int("num_q_heads", self.num_q_heads, 1, MAX_HEADS),
             "num_kv_heads": as_int("num_kv_heads", self.num_kv_heads, 1, MAX_HEADS),
             "max_query_len": as_int("max_query_len", self.max_query_len, 1, MAX_QUERY_LEN),
@@ -96,8 +96,9 @@ class KernelVariant:
             allowed = f"fewer, so that the rows of partials, now {self.scratch_shapes()[1][0]}, stay in int32"
             raise ArgumentError("max_segments", self.max_segments, allowed)
         split = self.head_dim_split
-        if split and (self.waves % split or self.head_size % (16 * split)):
-            allowed = f"0 or a number that divides waves = {self.waves} and head_size / 16 = {self.head_size // 16}"
+        if split and (self.waves % split or not wave_dims(self.head_size, split)):
+            parts = f"head_size = {self.head_size} into parts of whole 16s"
+            allowed = f"0 or a number that divides waves = {self.waves}, and {parts} but for the last"
             raise ArgumentError("head_dim_split", split, allowed)
         if self.dot_product:
             for knob, only in (("row_groups", 1), ("head_dim_split", 0), ("prefetch", 0), ("v_in_lds", 0)):
