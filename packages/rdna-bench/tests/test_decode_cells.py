@@ -76,7 +76,7 @@ def test_a_launch_is_modelled_alike_each_time() -> None:
 
 @pytest.fixture
 def few_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = (published_times()[0], PublishedTime(72, 8, 2, 1, {128: 4.0}))
+    rows = (published_times()[0], PublishedTime(70, 8, 2, 1, {128: 4.0}))
     monkeypatch.setattr(decode_cells, "published_times", lambda: rows)
     small = tuple(row for row in published_counts() if (row.num_q_heads, row.context) == (14, 1024))
     monkeypatch.setattr(decode_cells, "published_counts", lambda: small)
@@ -97,8 +97,8 @@ def test_a_run() -> None:
     assert [other.kernel for other in counted.others] == ["triton", "hip_fork"]
     assert counted.result.measured.partial_bytes > 0
     [(reason, names)] = run.refused.items()
-    assert "head_size is 72" in reason
-    assert names == ["8/2 x 72, 1 new, 128"]
+    assert "head_size is 70" in reason
+    assert names == ["8/2 x 70, 1 new, 128"]
 
 
 @pytest.mark.usefixtures("few_cells")
@@ -110,7 +110,7 @@ def test_the_command() -> None:
         "published",
         "tuned",
         "Spearman",
-        "not served: 1 call. head_size is 72",
+        "not served: 1 call. head_size is 70",
         "hip_fork",
         "aims at",
     ):

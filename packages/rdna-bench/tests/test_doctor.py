@@ -45,7 +45,9 @@ def test_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "hip_executors", no_runtime)
     served = invoke("doctor", "--num-q-heads", "32", "--num-kv-heads", "8", "--head-size", "128").stdout
     assert "Built for: gfx1100, gfx1151." in served
-    assert "No entry: head_size is 72" in invoke("doctor", "--head-size", "72").stdout
+    on_request = invoke("doctor", "--head-size", "72").stdout
+    assert "Built for no target: python -m rdna_kernels build --target gfx1151 --head-size 72" in on_request
+    assert "No entry: head_size is 70" in invoke("doctor", "--head-size", "70").stdout
 
 
 def test_hip_devices_are_tried() -> None:

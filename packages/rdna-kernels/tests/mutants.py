@@ -66,8 +66,8 @@ ADDRESSES = (
     Mutant(
         "V some dimensions off",
         "decode/offsets.h",
-        "lane_dim(lane() % 16)",
-        "lane_dim((lane() + 1) % 16)",
+        "lane_dim(lane() % 16, dims)",
+        "lane_dim((lane() + 1) % 16, dims)",
         SMALL,
     ),
     Mutant("another kv head's keys", "decode/pages.h", "place.kv_head * arguments.kv_stride_head", "0", SMALL),

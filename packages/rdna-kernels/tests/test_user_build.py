@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 import rdna_kernels.__main__ as command
 from device_build import PACKAGE
 from fake_catalogue import write_catalogue
-from rdna_kernels import Catalogue
+from problem import make_problem
+from rdna_kernels import Catalogue, EmulatedExecutor, MissingBuildError
 from rdna_kernels.user_build import BuildError, build, compiler
 from rdna_kernels.user_folder import cache_folder, user_folder
-from rdna_registry import Build
+from rdna_registry import Build, builds
+from verdict import entry_of
 
 NAME = "decode_h64_r16_w4_s0_p0_l0_d0_fp16"
 
@@ -49,11 +52,47 @@ def test_build_list_and_clean(
     assert not cache_folder().exists()
 
 
-@pytest.mark.parametrize("arguments", [["--target", "gfx1170"], ["--head-size", "72"]])
-def test_what_is_refused_by_name(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_head_size_that_no_wheel_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A call says which command helps; after that command the same call runs, in the same process."""
+    folder = user_folder(PACKAGE)
+    catalogue = Catalogue(write_catalogue(tmp_path / "installed", "gfx1151", {}).folder, folder)
+    monkeypatch.setattr(Catalogue, "installed", lambda: catalogue)
+    monkeypatch.setattr(command, "sources_folder", lambda: PACKAGE)
+    monkeypatch.setattr(command, "user_folder", lambda: folder)
+    problem = make_problem([70, 3], head_size=72, max_query_len=2)
+    executor = EmulatedExecutor(checks="all")
+    with pytest.raises(MissingBuildError) as missing:
+        problem.run(executor)
+    told = re.search(
+        r"To build it here: python -m rdna_kernels (build --target gfx1151 --head-size 72)$", str(missing.value)
+    )
+    assert told is not None
+    every = builds(head_sizes=(72,))
+    assert {wanted.head_size for wanted in every} == {72}
+    needed = entry_of(problem).build
+    assert needed in every
+    monkeypatch.setattr(command, "builds", lambda head_sizes: [needed] if head_sizes == (72,) else [])
+    assert command.main(told[1].split()) == 0
+    assert problem.error(executor) <= problem.tolerance
+    assert command.main(["build", "--list"]) == 0
+    assert f"gfx1151 {needed.name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "gfx1170"], "invalid choice: 'gfx1170'"),
+        (["--head-size", "70"], "70 given; allowed: a multiple of 8 up to 512, for rows are loaded 16 bytes at a time"),
+        (["--head-size", "520"], "520 given; allowed: a multiple of 8 up to 512"),
+        (["--head-size", "large"], "'large' is no whole number"),
+    ],
+)
+def test_what_is_refused_by_name(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         command.main(["build", *arguments])
-    assert f"invalid choice: '{arguments[1]}'".replace("'72'", "72") in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_source_that_does_not_compile_leaves_nothing(tmp_path: Path) -> None:

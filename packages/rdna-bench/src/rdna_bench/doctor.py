@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from rdna_kernels import ArgumentError, Catalogue, HipExecutor, KernelsError
+from rdna_kernels.catalogue import build_command
 from rdna_kernels.executors.hip_library import HipLibrary
-from rdna_registry import TARGETS, Layout, explain, select
+from rdna_registry import DEFAULT_TARGET, TARGETS, Layout, explain, select
 
 from rdna_bench.machine import Machine
 from rdna_bench.self_test import SelfTest, self_test
@@ -168,7 +169,9 @@ def shape_text(shape: DecodeShape, catalogue: Catalogue) -> str:
         targets = [target for target in catalogue.targets if _is_built(catalogue, build, target)]
     except (ValueError, KernelsError):
         return sentence
-    return f"{sentence} Built for: {', '.join(targets) or 'no target'}."
+    if not targets:
+        return f"{sentence} Built for no target: {build_command(build, DEFAULT_TARGET)}"
+    return f"{sentence} Built for: {', '.join(targets)}."
 
 
 def _is_built(catalogue: Catalogue, name: str, target: str) -> bool:

@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 
-from rdna_registry import BUILDABLE_TARGETS, DEFAULT_TARGET, SERVED_HEAD_SIZES, TARGETS, builds
+from rdna_registry import BUILDABLE_HEAD_SIZES, BUILDABLE_TARGETS, DEFAULT_TARGET, SERVED_HEAD_SIZES, TARGETS, builds
 
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.user_build import BuildError, build
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     command = parser.add_subparsers(required=True).add_parser("build", help="build, list or remove kernels of your own")
     names = [target.name for target in (*TARGETS, *BUILDABLE_TARGETS)]
     command.add_argument("--target", choices=names, default=DEFAULT_TARGET, help="the GPU to build for")
-    command.add_argument("--head-size", type=int, choices=SERVED_HEAD_SIZES, help="only builds of this head size")
+    command.add_argument("--head-size", type=_head_size, help="only this head size, also one that no wheel has")
     command.add_argument("--list", action="store_true", help="list what was built")
     command.add_argument("--clean", action="store_true", help="remove what was built, of every version")
     options = parser.parse_args(arguments)
@@ -46,6 +46,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(f"{len(missing)} built for {options.target} in {folder}; the others were there")
     return 0
+
+
+def _head_size(text: str) -> int:
+    try:
+        size = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if size not in BUILDABLE_HEAD_SIZES:
+        step, most = BUILDABLE_HEAD_SIZES[0], BUILDABLE_HEAD_SIZES[-1]
+        reason = "for rows are loaded 16 bytes at a time"
+        raise argparse.ArgumentTypeError(f"{size} given; allowed: a multiple of {step} up to {most}, {reason}")
+    return size
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rdna_registry import Build
+from rdna_registry import BUILDABLE_TARGETS, TARGETS, Build, builds
 
 from rdna_kernels.errors import MissingBuildError
 from rdna_kernels.user_folder import user_folder
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 MANIFEST = "manifest.json"
+_COMPILED_TARGETS = frozenset(target.name for target in (*TARGETS, *BUILDABLE_TARGETS))
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,13 @@ class Catalogue:
 
     def record(self, name: str, target: str) -> BuildRecord:
         """The record of a build for a target; MissingBuildError, with what there is, when it does not exist."""
-        try:
-            return self._by_key[name, target]
-        except KeyError:
-            raise MissingBuildError(self._missing(name, target)) from None
+        found = self._by_key.get((name, target))
+        if found is None and self.user is not None:
+            self._look_again()
+            found = self._by_key.get((name, target))
+        if found is None:
+            raise MissingBuildError(self._missing(name, target))
+        return found
 
     def code(self, name: str, target: str) -> bytes:
         """The code object (an ELF file's bytes) of a build for a target; MissingBuildError when it does not exist."""
@@ -111,6 +115,11 @@ class Catalogue:
                 f"{name} is in the manifest of {self.folder}, but {file} cannot be read ({error}): build again with "
                 "`uv sync --reinstall-package rdna-kernels`, or install the rdna-kernels wheel again"
             ) from error
+
+    def _look_again(self) -> None:
+        """Forget what the user's folder held: another process may have built since."""
+        for cached in ("_built_by_user", "records", "targets", "_by_key"):
+            self.__dict__.pop(cached, None)
 
     @cached_property
     def _manifest(self) -> dict[str, Any]:
@@ -136,13 +145,32 @@ class Catalogue:
 
     def _missing(self, name: str, target: str) -> str:
         if target not in self.targets:
-            return f"no kernel is built for {target}; built targets: {self.built_targets} ({self.folder})"
+            return (
+                f"no kernel is built for {target}; built targets: {self.built_targets} ({self.folder})"
+                f"{_how_to_build(name, target)}"
+            )
         built = [record.name for record in self.records if record.target == target]
         return (
             f"{name} is not built for {target}; {len(built)} builds are, the nearest {', '.join(nearest(name, built))} "
             f"({self.folder}). `rdna-bench builds` lists them; a checkout builds what rdna_registry.builds() lists "
-            "with `uv sync`"
+            f"with `uv sync`{_how_to_build(name, target)}"
         )
+
+
+def build_command(name: str, target: str) -> str | None:
+    """The command that makes a build for a target on the user's machine; None for what the sources do not make."""
+    try:
+        wanted = Build.from_name(name)
+    except ValueError:
+        return None
+    if target not in _COMPILED_TARGETS or wanted not in builds(head_sizes=(wanted.head_size,)):
+        return None
+    return f"python -m rdna_kernels build --target {target} --head-size {wanted.head_size}"
+
+
+def _how_to_build(name: str, target: str) -> str:
+    command = build_command(name, target)
+    return f". To build it here: {command}" if command else ""
 
 
 def nearest(name: str, built: Iterable[str]) -> list[str]:

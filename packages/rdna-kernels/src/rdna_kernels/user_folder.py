@@ -11,7 +11,7 @@ from pathlib import Path
 
 def sources_folder() -> Path:
     """The folder of `csrc` and `cmake` that the wheel carries."""
-    return Path(str(files("rdna_kernels"))) / "_sources"
+    return Path(str(files("rdna_kernels") / "_sources"))  # in this order: an editable package has several folders
 
 
 def cache_folder() -> Path:
