@@ -52,8 +52,8 @@ constexpr int kScoresAt = kTilesAt + kWaves * kTileBytes;
 constexpr int kScoreBytes = kRowTiles * kWaveSize * (int)sizeof(float8);  // of one wave, where waves share a tile
 constexpr int kLoopBytes = kScoresAt + (kHeadDimSplit > 1 ? 2 * kWaves * kScoreBytes : 0);
 
-// Where V goes through LDS, a block of sums has 16 dimensions in a row; else, or where a lane's do not divide 16, it has
-// one dimension of each lane.
+// Where V goes through LDS, a block of sums has 16 dimensions in a row; else, or where a lane's do not divide 16, one
+// dimension of each lane.
 constexpr bool kDimsInOrder = kValuesInLds && 16 % kLaneDims == 0;
 
 // The waves' results meet in LDS, 16 rows and so many dimensions at a time that they fit.
