@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rdna_kernels import Catalogue, MissingBuildError
+from rdna_kernels import ArgumentError, Catalogue, MissingBuildError
+from rdna_kernels.decode_features import as_softcap
 from rdna_registry import DEFAULT_TARGET, Layout, as_dtype, as_target, select
 
 from rdna_vllm.layer import AttentionLayer
@@ -11,17 +12,17 @@ from rdna_vllm.layer import AttentionLayer
 def why_not_served(layer: AttentionLayer, *, query_len: int = 1, target: str = DEFAULT_TARGET) -> list[str]:
     """The reasons why decode steps of a layer do not run on rdna-kernels; none means that they do.
 
-    ``query_len`` is the query tokens of a sequence in one step, more than one for speculative decoding. ``target``
-    names the GPU, such as "gfx1151"; ValueError for one that nothing is built for.
+    ``query_len`` is the query tokens of a sequence in one step, more than one for speculative decoding and for short
+    chunks of a prefill, which decode steps serve up to `rdna_registry.MAX_QUERY_LEN`. Sinks, slopes and the softcap go
+    to `rdna_kernels.decode_attention` as its arguments ``sinks``, ``alibi_slopes`` and ``softcap``. ``target`` names
+    the GPU, such as "gfx1151"; ValueError for one that nothing is built for.
     """
     as_target(target)
-    features = {
-        "attention sinks": layer.has_sinks,
-        "ALiBi": layer.has_alibi,
-        f"a softcap of {layer.logits_soft_cap} on the logits": layer.logits_soft_cap != 0,
-        "attention that is not causal": not layer.is_causal,
-    }
-    reasons = [f"{feature}: no kernel has it" for feature, wanted in features.items() if wanted]
+    reasons = [] if layer.is_causal else ["attention that is not causal: no kernel has it"]
+    try:
+        as_softcap(layer.logits_soft_cap)
+    except ArgumentError as error:
+        reasons.append(str(error))
     if layer.kv_cache_dtype not in ("auto", layer.dtype):
         reasons.append(f"a KV cache of {layer.kv_cache_dtype}: the kernels read one of the model's own dtype")
     try:
