@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import rdna_registry
 from oracle import relative_error
 from problem import Problem, make_problem, nan_filled
-from rdna_kernels import EmulatedExecutor, Executor, decode_attention
-from rdna_registry import KernelVariant
+from rdna_kernels import EmulatedExecutor, Executor
+from rdna_registry import KernelVariant, plan_decode
 from verdict import entry_of
 
 Array = np.ndarray[Any, Any]
@@ -27,7 +27,18 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"lengths": [90], "head_size": 256, "gqa": 4, "num_kv_heads": 1, "max_query_len": 2, "dtype": "bfloat16"},
     {"lengths": [60, 40], "head_size": 80, "gqa": 3, "num_kv_heads": 1, "window": 50},
     {"lengths": [100], "head_size": 512, "gqa": 2, "num_kv_heads": 1},
+    {
+        "lengths": [150, 3],
+        "head_size": 96,
+        "gqa": 3,
+        "num_kv_heads": 1,
+        "max_query_len": 2,
+        "sinks": True,
+        "softcap": 5.0,
+        "alibi": True,
+    },
 )
+RAGGED: dict[str, Any] = {"lengths": [330, 5, 0, 90], "head_size": 64, "gqa": 9, "num_kv_heads": 1, "max_query_len": 2}
 DOT_PRODUCT = KernelVariant(256, 8, 4, 1, 16, 1, max_segments=5, waves=8, dot_product=1)
 
 
@@ -37,22 +48,57 @@ def share(request: pytest.FixtureRequest) -> int:
     return 1 if request.config.getoption("--all", default=False) else 20
 
 
+class Case(NamedTuple):
+    """A problem, the entry that it is run with, and its work list if it has one."""
+
+    problem: Problem
+    entry: KernelVariant
+    plan: Array | None = None
+
+    def run(self, executor: Executor, **options: Any) -> list[Array]:
+        """The output, and with a work list or with features the lse: a build has another kernel for these."""
+        lse = None
+        if self.plan is not None or self.problem.sinks is not None:
+            lse = options.setdefault("lse", nan_filled(self.problem.q.shape[:2], np.float32))
+        out = self.problem.run(executor, variant=self.entry, plan=self.plan, **options)
+        return [out] if lse is None else [out, lse]
+
+    @property
+    def sequences(self) -> int:
+        """Sequences whose scratch is enough."""
+        rows = 0 if self.plan is None else -(-len(self.plan) // self.entry.max_segments)
+        return max(len(self.problem.seq_lens), rows)
+
+
 def split(problem: Problem, segments: int = 6) -> KernelVariant:
     """The registry's entry, but in as many segments as there are keys for."""
     return dataclasses.replace(entry_of(problem), max_segments=segments, min_segment_blocks=1)
 
 
-def cases() -> list[tuple[Problem, KernelVariant]]:
+def planned(problem: Problem) -> Case:
+    """A problem by a work list for 12 workgroups, made of its present lengths."""
+    entry = split(problem)
+    queries = np.full(len(problem.seq_lens), problem.max_query_len)
+    return Case(problem, entry, plan_decode(queries, problem.seq_lens, entry, problem.window, 12))
+
+
+def cases() -> list[Case]:
+    """Each shape in even segments, a dot-product entry, and a ragged batch by a work list."""
     problems = [make_problem(**shape) for shape in SHAPES]
     dot_product = make_problem([150], head_size=256, gqa=2, num_kv_heads=4)
-    return [*((problem, split(problem)) for problem in problems), (dot_product, DOT_PRODUCT)]
+    even = [Case(problem, split(problem)) for problem in problems]
+    return [*even, Case(dot_product, DOT_PRODUCT), planned(make_problem(**RAGGED))]
 
 
-def scratch_for(problems: list[tuple[Problem, KernelVariant]]) -> list[Array]:
-    """Flat NaN, and zeroed counters, as large as any of the problems needs."""
-    made = [rdna_registry.make_scratch(entry, None, len(problem.seq_lens)) for problem, entry in problems]
+def scratch_for(cases: list[Case]) -> list[Array]:
+    """Flat NaN, and zeroed counters, as large as any of the cases needs."""
+    made = [rdna_registry.make_scratch(case.entry, None, case.sequences) for case in cases]
     sizes = [max(scratch[index].size for scratch in made) for index in range(4)]
     return [*(nan_filled([size], np.float32) for size in sizes[:3]), np.zeros(sizes[3], np.int32)]
+
+
+def same_bits(one: list[Array], other: list[Array]) -> bool:
+    return all((a.view(np.uint8) == b.view(np.uint8)).all() for a, b in zip(one, other, strict=True))
 
 
 def cut(scratch: list[Array], head_size: int) -> tuple[Array, ...]:
@@ -63,49 +109,45 @@ def cut(scratch: list[Array], head_size: int) -> tuple[Array, ...]:
 
 def test_any_schedule_gives_the_same_bits(target: str, executor: Executor, share: int) -> None:
     """The shapes take turns on one scratch, each time in another order of waves and of up to 8 workgroups."""
-    problems = cases()
-    scratch = scratch_for(problems)
-    wanted = [problem.run(executor, variant=entry) for problem, entry in problems]
-    for (problem, entry), bits in zip(problems, wanted, strict=True):
-        assert relative_error(bits, problem.exact()) <= problem.tolerance, entry.name
+    all_cases = cases()
+    scratch = scratch_for(all_cases)
+    wanted = [case.run(executor) for case in all_cases]
+    for case, (out, *_) in zip(all_cases, wanted, strict=True):
+        assert relative_error(out, case.problem.exact()) <= case.problem.tolerance, case.entry.name
     shuffled = EmulatedExecutor(target, checks="all", schedule="random")
     draw = random.Random(5)
     for seed in range(4000 // share):
-        index = draw.randrange(len(problems))
-        problem, entry = problems[index]
+        index = draw.randrange(len(all_cases))
+        case = all_cases[index]
         shuffled.seed = seed
-        got = problem.run(shuffled, variant=entry, scratch=cut(scratch, entry.head_size))
-        assert (got.view(np.uint16) == wanted[index].view(np.uint16)).all(), (seed, entry.name)
-        assert not scratch[3].any(), (seed, entry.name)
+        got = case.run(shuffled, scratch=cut(scratch, case.entry.head_size))
+        assert same_bits(got, wanted[index]), (seed, case.entry.name)
+        assert not scratch[3].any(), (seed, case.entry.name)
     assert np.isfinite(scratch[2]).any(), "nothing was split"
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"h{shape['head_size']}")
+@pytest.mark.parametrize("shape", [*SHAPES, RAGGED], ids=lambda shape: f"h{shape['head_size']}-g{shape['gqa']}")
 def test_lengths_that_change_on_fixed_buffers(executor: Executor, share: int, shape: dict[str, Any]) -> None:
     """Launches as a captured graph replays them: only the lengths, and what stands in the buffers, are new."""
     most = [2 * length + 1 for length in shape["lengths"]]
-    fixed = make_problem(**{**shape, "lengths": most})
-    fixed.kv_cache[np.isnan(fixed.kv_cache.astype(np.float32))] = 1  # keys that a shorter length, or no window, shows
-    entry = split(fixed)
-    scratch = cut(scratch_for([(fixed, entry)]), entry.head_size)
-    out = nan_filled(fixed.q.shape, fixed.q.dtype)
+    problem = make_problem(**{**shape, "lengths": most})
+    # Keys that a shorter length, or another place of the window, shows.
+    problem.kv_cache[np.isnan(problem.kv_cache.astype(np.float32))] = 1
+    # A work list is made of the longest lengths, and kept.
+    fixed = planned(problem) if shape is RAGGED else Case(problem, split(problem))
+    scratch = cut(scratch_for([fixed]), fixed.entry.head_size)
+    out = nan_filled(problem.q.shape, problem.q.dtype)
     draw = np.random.default_rng(9)
     for number in range(1000 // share):
-        fixed.seq_lens[:] = [draw.integers(length + 1) for length in most]
-        fixed.q[...] = draw.standard_normal(fixed.q.shape)
-        fixed.run(executor, variant=entry, scratch=scratch, out=out)
-        fresh = decode_attention(
-            fixed.q.copy(),
-            fixed.kv_cache,
-            fixed.block_table.copy(),
-            fixed.seq_lens.copy(),
-            max_query_len=fixed.max_query_len,
-            window=fixed.window,
-            variant=entry,
-            scratch=rdna_registry.make_scratch(entry, None, len(most)),
-            executor=executor,
+        problem.seq_lens[:] = [draw.integers(length + 1) for length in most]
+        problem.q[...] = draw.standard_normal(problem.q.shape)
+        got = fixed.run(executor, scratch=scratch, out=out)
+        fresh = dataclasses.replace(
+            problem, q=problem.q.copy(), block_table=problem.block_table.copy(), seq_lens=problem.seq_lens.copy()
         )
-        assert (out.view(np.uint16) == fresh.view(np.uint16)).all(), (number, fixed.seq_lens)
-        assert not scratch[3].any(), (number, fixed.seq_lens)
+        new_scratch = rdna_registry.make_scratch(fixed.entry, None, fixed.sequences)
+        wanted = fixed._replace(problem=fresh).run(executor, scratch=new_scratch)
+        assert same_bits(got, wanted), (number, problem.seq_lens)
+        assert not scratch[3].any(), (number, problem.seq_lens)
         if number % 50 == 0:
-            assert relative_error(out, fixed.exact()) <= fixed.tolerance
+            assert relative_error(out, problem.exact()) <= problem.tolerance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Hashable
+from typing import Any
 
 from problem import Problem, make_problem
 from rdna_registry import KernelVariant, variants
@@ -45,17 +46,21 @@ def sample() -> list[KernelVariant]:
 def problems(entry: KernelVariant) -> list[Problem]:
     """A batch with short, empty and long sequences, or single ones: short, about a page, and longer than the window.
 
-    Which of the lengths around a page and of the short ones it is follows from the entry's name.
+    Which of the lengths around a page and of the short ones it is follows from the entry's name. The last one has every
+    feature, which another kernel of the build serves.
     """
     page, draw = entry.page_size, sum(map(ord, entry.name))
     near_page = page - 1 + draw % 3
     long = entry.window + page + 5 if entry.window else max(2 * page, 1000) + draw % 64
+    features: dict[str, Any] = {"sinks": True, "softcap": 20.0, "alibi": True}
     if entry.batched:
-        return [_problem(entry, [_SHORT[draw % 4], 0, near_page, long])]
-    return [_problem(entry, [length]) for length in (_SHORT[draw % 4], near_page, long)]
+        plain = [_problem(entry, [_SHORT[draw % 4], 0, near_page, long])]
+        return [*plain, _problem(entry, [near_page, _SHORT[draw % 4]], **features)]
+    plain = [_problem(entry, [length]) for length in (_SHORT[draw % 4], near_page, long)]
+    return [*plain, _problem(entry, [near_page + 16], **features)]
 
 
-def _problem(entry: KernelVariant, lengths: list[int]) -> Problem:
+def _problem(entry: KernelVariant, lengths: list[int], **features: Any) -> Problem:
     return make_problem(
         lengths,
         head_size=entry.head_size,
@@ -67,4 +72,5 @@ def _problem(entry: KernelVariant, lengths: list[int]) -> Problem:
         dtype=entry.dtype.value,
         layout="HND" if entry.max_query_len % 2 else "NHD",
         seed=sum(map(ord, entry.name)),
+        **features,
     )
