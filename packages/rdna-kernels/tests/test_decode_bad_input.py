@@ -115,9 +115,9 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
         "seq_lens has dtype int64; it must be int32",
     ),
     "head size": (
-        put(q=np.ones((6, 4, 72), np.float16), kv_cache=np.ones((7, 2, 16, 144), np.float16), out=None),
+        put(q=np.ones((6, 4, 520), np.float16), kv_cache=np.ones((7, 2, 16, 1040), np.float16), out=None),
         ArgumentError,
-        r"no kernel serves .*head_size is 72; allowed: .*; the nearest build is decode_h\S+, for head_size = \d+",
+        r"no kernel serves .*head_size is 520; allowed: .*; the nearest build is decode_h512_\S+, for head_size = 512",
     ),
     "cache of another head size": (
         put(kv_cache=np.ones((7, 2, 16, 256), np.float16)),
