@@ -37,7 +37,7 @@ def derive(shape: DecodeShape, modelled: bool = True) -> Derived | None:
 
     1. Neighbours are the tuned rows of the same head size and query length, for one sequence with the knobs of their
        modelled rows where these have a clear gain (unless ``modelled`` is False). A head size without tuned rows takes
-       those of the head size at the smallest ratio to it (`decode_builds.tuned_head_size`); a query longer than
+       those, as published, of the head size at the smallest ratio (`decode_builds.tuned_head_size`); a query longer than
        `LONGEST_TUNED` takes those of that length. Rows of the same kind of window (none, or some) come first, then
        those at the smallest distance |log2 of the ratio of kv heads| + |log2 of the ratio of group sizes| + |log2 of
        the ratio of windows| / 2, then those with the nearest page.
@@ -103,7 +103,8 @@ def _neighbours(shape: DecodeShape, modelled: bool) -> list[TunedRow]:
         return bool(near.window) != bool(shape.window), round(distance, 9), abs(near.page_size - shape.page_size)
 
     head_size, query_len = tuned_head_size(shape.head_size), min(shape.max_query_len, LONGEST_TUNED)
-    known = preferred_rows(shape.batched) if modelled else tuned_rows()
+    own = head_size == shape.head_size  # modelled knobs are of builds that another head size may not have
+    known = preferred_rows(shape.batched) if modelled and own else tuned_rows()
     rows = (row for row in known if row.variant.head_size == head_size)
     return sorted((row for row in rows if row.variant.max_query_len == query_len), key=order)
 
