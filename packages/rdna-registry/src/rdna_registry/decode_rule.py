@@ -37,8 +37,8 @@ def derive(shape: DecodeShape, modelled: bool = True) -> Derived | None:
 
     1. Neighbours are the tuned rows of the same head size and query length, for one sequence with the knobs of their
        modelled rows where these have a clear gain (unless ``modelled`` is False). A head size without tuned rows takes
-       those, as published, of the head size at the smallest ratio (`decode_builds.tuned_head_size`); a query longer than
-       `LONGEST_TUNED` takes those of that length. Rows of the same kind of window (none, or some) come first, then
+       those, as published, of the head size at the smallest ratio (`decode_builds.tuned_head_size`); a query longer
+       than `LONGEST_TUNED` takes those of that length. Rows of the same kind of window (none, or some) come first, then
        those at the smallest distance |log2 of the ratio of kv heads| + |log2 of the ratio of group sizes| + |log2 of
        the ratio of windows| / 2, then those with the nearest page.
     2. The nearest neighbour whose build (for this head size, with fewer padded rows if fewer do) is in
@@ -62,7 +62,7 @@ def derive(shape: DecodeShape, modelled: bool = True) -> Derived | None:
         if form is not None:
             break
     else:
-        return None
+        return derive(shape, modelled=False) if modelled else None
     near = nearest.variant
     neighbours = _two_configurations(nearest, ordered)
     if _same_heads(shape, near) and form.row_groups == near.row_groups:
