@@ -78,6 +78,15 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert run["shapes"] == whole["shapes"]
 
 
+def test_launches_of_other_code_are_made_again(tmp_path: Path) -> None:
+    first = tune_json(tmp_path)
+    state = tmp_path / "state.jsonl"
+    state.write_text(state.read_text().replace('"code":"', '"code":"0'), encoding="utf-8")
+    second = tune_json(tmp_path)
+    assert second["launches"]["made"] == first["launches"]["made"]
+    assert second["launches"]["in_state"] == 2 * first["launches"]["made"]
+
+
 def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10_000))
     monkeypatch.setattr("rdna_bench.tune_run.time", SimpleNamespace(monotonic=lambda: next(clock)))

@@ -169,18 +169,19 @@ HEADER = {"format": 1, "target": "gfx1151"}
 def test_a_state_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "state"
     state = TuneState(path, HEADER)
-    state.put("a", 128, launch(3.0))
-    state.put("b", 128, launch(4.0))
+    state.put("a", 128, "code", launch(3.0))
+    state.put("b", 128, "code", launch(4.0))
     read = TuneState(path, HEADER)
     assert len(read) == 2
-    assert read.get("a", 128) == launch(3.0)
-    assert read.get("a", 1024) is None
+    assert read.get("a", 128, "code") == launch(3.0)
+    assert read.get("a", 1024, "code") is None
+    assert read.get("a", 128, "other code") is None
 
 
 def test_a_line_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
     path = tmp_path / "state"
     state = TuneState(path, HEADER)
-    state.put("a", 128, launch(3.0))
+    state.put("a", 128, "code", launch(3.0))
     whole = path.read_bytes()
     for cut in (whole[:-1], whole[:-30]):
         path.write_bytes(cut)
@@ -188,11 +189,13 @@ def test_a_line_that_was_cut_short_is_dropped(tmp_path: Path) -> None:
     path.write_bytes(whole + b'{"variant":"b","con')
     again = TuneState(path, HEADER)
     assert len(again) == 1
-    again.put("b", 128, launch(4.0))
+    again.put("b", 128, "code", launch(4.0))
     assert len(TuneState(path, HEADER)) == 2
 
 
-@pytest.mark.parametrize("line", ["", "{", "[1]", '{"variant":"a"}', '{"variant":"a","context":1,"measured":{"x":1}}'])
+@pytest.mark.parametrize(
+    "line", ["", "{", "[1]", '{"variant":"a"}', '{"variant":"a","context":1,"code":"c","measured":{"x":1}}']
+)
 def test_another_file_is_no_state(tmp_path: Path, line: str) -> None:
     path = tmp_path / "state"
     TuneState(path, HEADER)
@@ -201,7 +204,7 @@ def test_another_file_is_no_state(tmp_path: Path, line: str) -> None:
         TuneState(path, HEADER)
 
 
-def test_the_state_of_other_code_is_refused(tmp_path: Path) -> None:
+def test_the_state_of_another_target_is_refused(tmp_path: Path) -> None:
     TuneState(tmp_path / "state", HEADER)
     with pytest.raises(ValueError, match="holds launches of target 'gfx1151', this run is of 'gfx1100'"):
         TuneState(tmp_path / "state", {**HEADER, "target": "gfx1100"})

@@ -54,13 +54,13 @@ class TuneRun:
         longest = max(self.problems, key=lambda problem: problem.max_query_len)
         if self.contexts[0] < longest.max_query_len:
             raise ValueError(f"a context of {self.contexts[0]} tokens is shorter than the query of {longest.name}")
-        catalogue = Catalogue.installed()
-        records = [record for record in catalogue.records if record.target == target]
+        self._catalogue = Catalogue.installed()
+        records = [record for record in self._catalogue.records if record.target == target]
         self._builds = [Build.from_name(record.name) for record in records]
-        code = hashlib.sha256(b"".join(catalogue.code(record.name, target) for record in records)).hexdigest()[:16]
+        self._digests: dict[str, str] = {}
         emulator = f"rdna-emulator {version('rdna-emulator')}"
         self.model = f"the model of the {self.executor.name} executor ({emulator})"
-        self._state = TuneState(state, {"format": 1, "target": target, "emulator": emulator, "code": code})
+        self._state = TuneState(state, {"format": 1, "target": target, "emulator": emulator})
         self._deadline = float("inf")
 
     @property
@@ -146,12 +146,13 @@ class TuneRun:
         def measure(entry: KernelVariant, context: int) -> Measured:
             if segments_of(entry, context) == entry.max_segments:
                 entry = dataclasses.replace(entry, min_segment_blocks=1)  # the same launch, whatever the least segment
-            if (known := self._state.get(entry.name, context)) is not None:
+            code = self._digest(entry.build.name)
+            if (known := self._state.get(entry.name, context, code)) is not None:
                 return known
             if time.monotonic() > self._deadline:
                 raise BudgetError
             measured = at(context).measure(self.executor, entry)
-            self._state.put(entry.name, context, measured)
+            self._state.put(entry.name, context, code, measured)
             self.measured += 1
             return measured
 
@@ -159,6 +160,11 @@ class TuneRun:
         before = self._before[problem]
         found = candidates(problem, self._builds, self.contexts, before.row_groups)
         return search(before, found, self.contexts, needed, measure)
+
+    def _digest(self, build: str) -> str:
+        if build not in self._digests:
+            self._digests[build] = hashlib.sha256(self._catalogue.code(build, self.target)).hexdigest()[:16]
+        return self._digests[build]
 
     def _row(self, problem: DecodeProblem, tuned: Tuned) -> ModelledRow:
         published = tuned_entry(shape_of(tuned.entry))

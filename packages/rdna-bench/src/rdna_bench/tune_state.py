@@ -1,4 +1,4 @@
-"""What a tuning run has measured so far, in a file: a later run of the same code goes on from there."""
+"""What a tuning run has measured so far, in a file: a later run goes on from there, as far as the code is the same."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class TuneState:
     """A file of lines: the first says what was measured, each other has one launch.
 
     A line counts when it ends in a newline, and goes out in one write: a run that is killed in the middle of one loses
-    that launch and nothing else.
+    that launch and nothing else. A launch is known by its entry's name, its context and its code object's digest.
     """
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         """Read ``path`` where it exists. ValueError where it is no such file, or of another header."""
         self.path = path
-        self._known: dict[tuple[str, int], Measured] = {}
+        self._known: dict[tuple[str, int, str], Measured] = {}
         content = path.read_bytes() if path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
         lines = whole.decode("utf-8", "replace").splitlines()
@@ -38,14 +38,14 @@ class TuneState:
         """Launches that the file holds."""
         return len(self._known)
 
-    def get(self, variant: str, context: int) -> Measured | None:
-        """The launch of an entry's name at a context, or None."""
-        return self._known.get((variant, context))
+    def get(self, variant: str, context: int, code: str) -> Measured | None:
+        """The launch of an entry's name at a context with this code, or None."""
+        return self._known.get((variant, context, code))
 
-    def put(self, variant: str, context: int, measured: Measured) -> None:
+    def put(self, variant: str, context: int, code: str, measured: Measured) -> None:
         """Keep a launch."""
-        self._append({"variant": variant, "context": context, "measured": asdict(measured)})
-        self._known[variant, context] = measured
+        self._append({"variant": variant, "context": context, "code": code, "measured": asdict(measured)})
+        self._known[variant, context, code] = measured
 
     def _append(self, entry: dict[str, Any]) -> None:
         line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
@@ -57,7 +57,7 @@ class TuneState:
 
     def _read(self, entry: dict[str, Any], number: int) -> None:
         try:
-            self._known[entry["variant"], entry["context"]] = Measured(**entry["measured"])
+            self._known[entry["variant"], entry["context"], entry["code"]] = Measured(**entry["measured"])
         except (KeyError, TypeError):
             raise self._damaged(number) from None
 
