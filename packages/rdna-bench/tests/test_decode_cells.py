@@ -55,9 +55,18 @@ def test_aims() -> None:
     other = PublishedCounts(14, 2, 64, 1, 1024, "hip_fork", 0.9, 1.1, 0.0)
     found = aims([*short, long], [CountsResult(good, (other, replace(other, kernel="triton", kilo_instructions=2)))])
     assert [(aim.cells, aim.reached) for aim in found] == [(2, 1), (1, 1), (0, 0), (1, 0), (2, 1), (1, 1), (1, 1)]
+    assert [aim.allowed for aim in found[:2]] == [2, 1]
     assert found[0].missed == ("14/2 x 64, 1 new, 128: 0.900",)
     assert found[3].missed == ("14/2 x 64, 1 new, 8192: 2.000",)
     assert found[4].missed == ("14/2 x 64, 1 new, 1024 (hip_fork): 1.111",)
+
+
+def test_an_aim_that_the_roof_does_not_allow() -> None:
+    cell = result(6.0, 5.9)
+    long = replace(cell, cell=replace(cell.cell, context=32768))
+    assert long.roof_microseconds > 0.95 * 6.0
+    [aim] = [aim for aim in aims([long], []) if "32768" in aim.name]
+    assert (aim.cells, aim.reached, aim.allowed) == (1, 0, 0)
 
 
 def test_a_launch_is_modelled_alike_each_time() -> None:

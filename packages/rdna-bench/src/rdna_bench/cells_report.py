@@ -85,7 +85,8 @@ def _counts(results: Iterable[CountsResult]) -> Table:
 def _aims(found: Iterable[Aim]) -> Table:
     table = _table("what the kernel aims at", "reached")
     for aim in found:
-        table.add_row(aim.name, f"{aim.reached} of {aim.cells}")
+        roof = f", the roof allows {aim.allowed}" if aim.allowed < aim.cells else ""
+        table.add_row(aim.name, f"{aim.reached} of {aim.cells}{roof}")
         for cell in aim.missed[:_MOST_MISSED]:
             table.add_row(f"  {cell}")
         if len(aim.missed) > _MOST_MISSED:
