@@ -22,8 +22,8 @@ def multiprocessors(device: Device) -> int:
     torch device, through torch. ArgumentError for what has none.
     """
     if isinstance(device, Target) or (isinstance(device, str) and device in {target.name for target in TARGETS}):
-        return as_target(device).multiprocessors
-    count = getattr(device, "multi_processor_count", None)
+        device = as_target(device)
+    count = getattr(device, "multiprocessors" if isinstance(device, Target) else "multi_processor_count", None)
     if count is None and _is_gpu(device):
         count = _torch(device).cuda.get_device_properties(device).multi_processor_count
     if not isinstance(count, int) or count < 1:

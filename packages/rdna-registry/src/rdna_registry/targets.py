@@ -11,13 +11,15 @@ from rdna_registry.arguments import ArgumentError
 class Target:
     """One GPU target of the compiler and the resources that bound a kernel on it.
 
-    ``multiprocessors`` counts work-group processors, as the driver does: each holds two compute units, four SIMDs.
+    ``multiprocessors`` counts work-group processors, as the driver does: each holds two compute units, four SIMDs; 0
+    where it is not known, as products of one target differ, and the driver is to be asked.
     ``vgprs_per_simd`` are 32-bit registers of a lane in wave32, given out ``vgpr_granule`` at a time.
-    ``lds_bytes`` is the most that one workgroup may use.
+    Both are what clang 22 reckons a kernel's occupancy with (`-S` prints it). ``lds_bytes`` is the most that one
+    workgroup may use.
     """
 
     name: str
-    multiprocessors: int
+    multiprocessors: int = 0
     vgprs_per_simd: int = 1536
     vgpr_granule: int = 24
     max_vgprs: int = 256
@@ -38,12 +40,12 @@ DEFAULT_TARGET = TARGETS[0].name
 
 _FEWER_REGISTERS = {"vgprs_per_simd": 1024, "vgpr_granule": 16}
 BUILDABLE_TARGETS: tuple[Target, ...] = (
-    Target("gfx1101", multiprocessors=30),
-    Target("gfx1102", multiprocessors=16, **_FEWER_REGISTERS),
-    Target("gfx1103", multiprocessors=6, **_FEWER_REGISTERS),
-    Target("gfx1150", multiprocessors=8, **_FEWER_REGISTERS),
-    Target("gfx1152", multiprocessors=4, **_FEWER_REGISTERS),
-    Target("gfx1153", multiprocessors=2, **_FEWER_REGISTERS),
+    Target("gfx1101"),
+    Target("gfx1102", **_FEWER_REGISTERS),
+    Target("gfx1103", **_FEWER_REGISTERS),
+    Target("gfx1150", **_FEWER_REGISTERS),
+    Target("gfx1152", **_FEWER_REGISTERS),
+    Target("gfx1153", **_FEWER_REGISTERS),
 )
 """Targets with the same instructions, which the sources compile for on request; nothing of them was ever run."""
 
