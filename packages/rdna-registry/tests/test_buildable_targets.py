@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from rdna_registry import BUILDABLE_TARGETS, TARGETS, ArgumentError, Target, as_buildable, as_target, prefill_target_workgroups
+from rdna_registry import (
+    BUILDABLE_TARGETS,
+    TARGETS,
+    ArgumentError,
+    Target,
+    as_buildable,
+    as_target,
+    prefill_target_workgroups,
+)
 
 
 def test_each_target_stands_in_one_list() -> None:
