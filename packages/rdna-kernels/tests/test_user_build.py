@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -103,6 +105,24 @@ def test_a_source_that_does_not_compile_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="does not compile"):
         build(sources, tmp_path / "out", [Build.from_name(NAME)], "gfx1151", lambda _: None)
     assert [path.name for path in (tmp_path / "out").rglob("*")] == ["gfx1151"]
+
+
+def test_the_clang_of_a_rocm_makes_the_same_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With a stand-in: a folder laid out as ROCm's, whose programs are those of ziglang."""
+    build(PACKAGE, tmp_path / "ziglang", [Build.from_name(NAME)], "gfx1151", lambda _: None)
+    called = tmp_path / "called"
+    clang, linker, _ = compiler()
+    for program, words in (("clang", clang), ("ld.lld", linker)):
+        file = tmp_path / "rocm" / "llvm" / "bin" / program
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f'#!/bin/sh\necho {program} >> {called}\nexec {shlex.join(words)} "$@"\n')
+        file.chmod(0o755)
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path / "rocm"))
+    build(PACKAGE, tmp_path / "out", [Build.from_name(NAME)], "gfx1151", lambda _: None)
+    assert called.read_text().split() == ["clang", "ld.lld"]
+    made, wanted = (tmp_path / folder / "gfx1151" / f"{NAME}.hsaco" for folder in ("out", "ziglang"))
+    assert made.read_bytes() == wanted.read_bytes()
+    assert json.loads(made.with_suffix(".json").read_text())["compiler"] == "ROCm"
 
 
 def test_rocm_without_clang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
