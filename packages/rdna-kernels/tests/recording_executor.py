@@ -10,7 +10,6 @@ import numpy as np
 from rdna_kernels import Catalogue, Executor
 from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
 from rdna_kernels.executors.interface import DeviceProperties, Function
-from rdna_kernels.layout import Layout
 
 
 class RecordingExecutor(Executor):
@@ -28,18 +27,6 @@ class RecordingExecutor(Executor):
     @property
     def properties(self) -> DeviceProperties:
         return DeviceProperties(self.target, "recording", 1, 65536, "none")
-
-    def accepts(self, array: Any) -> bool:
-        return isinstance(array, np.ndarray)
-
-    def layout(self, array: Any) -> Layout:
-        return (array.shape, array.strides, array.dtype)
-
-    def address(self, array: Any) -> int:
-        return int(array.__array_interface__["data"][0])
-
-    def writable(self, array: Any) -> bool:
-        return bool(array.flags.writeable)
 
     def host_values(self, array: Any) -> np.ndarray[Any, Any] | None:
         return np.asarray(array)

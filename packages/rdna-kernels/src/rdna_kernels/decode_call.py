@@ -117,6 +117,7 @@ def decode_call(
             f"q has {rows} rows; {num_seqs} sequences (from seq_lens) with max_query_len {max_query_len} make "
             f"{num_seqs * max_query_len}"
         )
+    choice = _choice(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, window, dtype, num_seqs > 1)
     if out is not None:
         require_shape("out", out, (rows, num_q_heads, head_size), "[num_seqs * max_query_len, num_q_heads, head_size]")
         require_dtype("out", out, dtype.value)
@@ -133,7 +134,6 @@ def decode_call(
 
     check_features(features, rows, num_q_heads)
 
-    choice = _choice(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, window, dtype, num_seqs > 1)
     chosen = choice if variant is None else _given(variant, choice)
     q_token, q_head, _ = element_strides(q, dtype.itemsize)
     out_token, out_head, _ = element_strides(out, dtype.itemsize)

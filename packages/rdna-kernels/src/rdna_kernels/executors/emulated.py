@@ -10,11 +10,10 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from rdna_registry import DEFAULT_TARGET, as_target
 
-from rdna_kernels.arrays import HOST, host_array, is_tensor, kind_of, look
+from rdna_kernels.arrays import host_array, is_tensor
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.errors import ArgumentError, ExecutorError
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
-from rdna_kernels.layout import Layout
 
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**64 - 1
@@ -30,7 +29,6 @@ class EmulatedExecutor(Executor):
     ArgumentError for values that are not allowed, ExecutorError without rdna-emulator.
     """
 
-    look = staticmethod(look)
     name: ClassVar[str] = "emulated"
 
     def __init__(
@@ -82,18 +80,6 @@ class EmulatedExecutor(Executor):
     @property
     def properties(self) -> DeviceProperties:
         return self._properties
-
-    def accepts(self, array: Any) -> bool:
-        return kind_of(array).place(array) == HOST
-
-    def layout(self, array: Any) -> Layout:
-        return kind_of(array).layout(array)
-
-    def address(self, array: Any) -> int:
-        return look(array)[1]
-
-    def writable(self, array: Any) -> bool:
-        return kind_of(array).writable(array)
 
     def host_values(self, array: Any) -> np.ndarray[Any, Any] | None:
         return host_array(array)

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rdna_kernels.arrays import kind_of, look
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.code_object import kernel_arguments
 from rdna_kernels.errors import ArgumentError, ExecutorError, OutOfMemoryError
@@ -20,7 +19,6 @@ from rdna_kernels.executors.device_array import DeviceArray
 from rdna_kernels.executors.hip_device import device_properties, on_device, require_built, warn_of_override
 from rdna_kernels.executors.hip_library import HipLibrary, hip_library
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
-from rdna_kernels.layout import Layout
 
 _TO_HOST = 2
 _Pointers = ctypes.c_char_p * 1
@@ -43,7 +41,6 @@ class HipExecutor(Executor):
     ExecutorError without a runtime, a device or a build for it; ArgumentError for a device that is not there.
     """
 
-    look = staticmethod(look)
     name: ClassVar[str] = "hip"
     tracks_memory: ClassVar[bool] = False
 
@@ -63,7 +60,7 @@ class HipExecutor(Executor):
         self.device = device
         self.debug = debug
         self.checks_values = debug
-        self._place = f"hip:{device}"
+        self.place = f"hip:{device}"
         self._alone = self.library.device_count() == 1
         self._launch_kernel = self.library.launch_kernel
         self._chosen = threading.local()
@@ -71,18 +68,6 @@ class HipExecutor(Executor):
     @property
     def properties(self) -> DeviceProperties:
         return self._properties
-
-    def accepts(self, array: Any) -> bool:
-        return kind_of(array).place(array) == self._place
-
-    def layout(self, array: Any) -> Layout:
-        return kind_of(array).layout(array)
-
-    def address(self, array: Any) -> int:
-        return look(array)[1]
-
-    def writable(self, array: Any) -> bool:
-        return kind_of(array).writable(array)
 
     def host_values(self, array: Any) -> np.ndarray[Any, Any] | None:
         if not self.debug:

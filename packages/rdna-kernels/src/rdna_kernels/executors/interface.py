@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rdna_kernels.arrays import Look
+from rdna_kernels.arrays import HOST, kind_of, look
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.layout import Layout
 from rdna_kernels.scratch import ScratchPool
@@ -57,6 +57,14 @@ class Executor(ABC):
     checks_values: bool = True
     """Whether operators ask `host_values` and check what stands in lengths, tables and counters."""
 
+    place: str = HOST
+    """Where the arrays live that kernels on this device can reach, in the words of `arrays`."""
+
+    look = staticmethod(look)
+    """An array's signature, equal for arrays of one layout, place and access, and its address; (None, 0) of None.
+
+    What cannot be read has a signature too, or raises: operators then ask `accepts`."""
+
     def __init__(self, target: str, catalogue: Catalogue) -> None:
         self.target = target
         self.catalogue = catalogue
@@ -90,14 +98,21 @@ class Executor(ABC):
             self.prepared.clear()
         self.prepared[key] = prepared
 
-    def look(self, array: Any) -> Look:
-        """An array's signature, equal for arrays of one layout, place and access, and its address; (None, 0) of None.
+    def accepts(self, array: Any) -> bool:
+        """Whether kernels on this device can reach the array."""
+        return kind_of(array).place(array) == self.place
 
-        What cannot be read has a signature too, or raises: operators then ask `accepts`.
-        """
-        if array is None:
-            return None, 0
-        return (self.layout(array), self.writable(array)), self.address(array)
+    def layout(self, array: Any) -> Layout:
+        """Shape, strides in bytes and dtype of an array."""
+        return kind_of(array).layout(array)
+
+    def address(self, array: Any) -> int:
+        """The address of an array's first element, as a kernel sees it."""
+        return look(array)[1]
+
+    def writable(self, array: Any) -> bool:
+        """Whether a kernel may write to the array."""
+        return kind_of(array).writable(array)
 
     def empty_beside(self, array: Any, shape: Sequence[int]) -> Any:
         """A new dense array of another one's library, dtype and place."""
@@ -122,22 +137,6 @@ class Executor(ABC):
     @abstractmethod
     def properties(self) -> DeviceProperties:
         """The device."""
-
-    @abstractmethod
-    def accepts(self, array: Any) -> bool:
-        """Whether kernels on this device can reach the array."""
-
-    @abstractmethod
-    def layout(self, array: Any) -> Layout:
-        """Shape, strides in bytes and dtype of an array."""
-
-    @abstractmethod
-    def address(self, array: Any) -> int:
-        """The address of an array's first element, as a kernel sees it."""
-
-    @abstractmethod
-    def writable(self, array: Any) -> bool:
-        """Whether a kernel may write to the array."""
 
     @abstractmethod
     def host_values(self, array: Any) -> np.ndarray[Any, Any] | None:
