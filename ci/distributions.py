@@ -88,7 +88,9 @@ def wrong_metadata(package: str, version: str, metadata: Message) -> list[str]:
 def wrong_bounds(package: str, metadata: Message, versions: dict[str, str]) -> list[str]:
     """One line for each requirement on a sibling that is not ">=" the sibling's version that is tried beside it.
 
-    What is older than the file in the folder is tried by nobody, so no package may say that it suffices.
+    What is older than the file in the folder is tried by nobody, so no package may say that it suffices. `nox -s build`
+    installs each wheel beside these very files, which tries the lower bounds; while all are first versions there are no
+    older siblings to install.
     """
     wrong = []
     for text in metadata.get_all("Requires-Dist", []):
