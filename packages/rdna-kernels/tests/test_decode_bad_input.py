@@ -119,6 +119,11 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
         ArgumentError,
         r"no kernel serves .*head_size is 520; allowed: .*; the nearest build is decode_h512_\S+, for head_size = 512",
     ),
+    "head size that no 16 bytes divide": (
+        put(q=np.ones((6, 4, 70), np.float16), kv_cache=np.ones((7, 2, 16, 140), np.float16), out=None),
+        ArgumentError,
+        r"no kernel serves .*head_size is 70; allowed: a multiple of 8 .*; the nearest build .*, for head_size = \d+",
+    ),
     "cache of another head size": (
         put(kv_cache=np.ones((7, 2, 16, 256), np.float16)),
         ArgumentError,
