@@ -77,6 +77,12 @@ def test_head_size(makes_builds: Executor, user: Path, head_size: int, shape: di
     check(makes_builds, user, head_size, shape, dtype)
 
 
+@pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
+@pytest.mark.parametrize("head_size", HEAD_SIZES)
+def test_with_features(makes_builds: Executor, user: Path, head_size: int) -> None:
+    check(makes_builds, user, head_size, {**RAGGED, "sinks": True, "softcap": 20.0, "alibi": True}, "float16")
+
+
 @pytest.mark.parametrize("target", OTHER_TARGETS, indirect=True)
 @pytest.mark.parametrize(("shape", "dtype"), [(LONG, "bfloat16"), (RAGGED, "float16")], ids=["long", "ragged"])
 @pytest.mark.parametrize("head_size", HEAD_SIZES)
