@@ -82,7 +82,22 @@ ADDRESSES = (
     ),
     Mutant("another sequence's table", "decode/pages.h", "place.sequence * arguments.block_table_stride", "0", SPLIT),
     Mutant("table read past its end", "decode/pages.h", ", last_tile_);", ", last_tile_ + 64);", TIGHT),
-    Mutant("rows past the end loaded", "decode/pages.h", "smaller(length_ - ", "smaller(16 + length_ - ", SMALL),
+    Mutant(
+        "first page past the table",
+        "decode/pages.h",
+        "smaller(page, larger(arguments.table_columns - 1, 0))",
+        "page",
+        {**SMALL, "lengths": [40], "extra_columns": 0},
+    ),
+    Mutant("first page not found again", "decode/pages.h", "if (first_tile == tile) return;", "return;", WINDOW),
+    Mutant(
+        "rows past the end loaded",
+        "decode/pages.h",
+        "smaller(length_ - (int)((tiles_",
+        "smaller(16 + length_ - (int)((tiles_",
+        SMALL,
+        also=("decode/pages.h", "smaller(length_ - (int)(tiles_", "smaller(16 + length_ - (int)(tiles_"),
+    ),
 )
 ARITHMETIC = (
     Mutant(

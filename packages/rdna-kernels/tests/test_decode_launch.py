@@ -72,7 +72,7 @@ def test_arguments_describe_the_arrays(
         "partial_max": address(memory[6][1]),
         "partial_sum": address(memory[7][1]),
         "counters": address(memory[8][1]),
-        "num_seqs": len(lengths),
+        "table_columns": problem.block_table.shape[1],
         "num_kv_heads": num_kv_heads,
         "gqa": gqa,
         "max_query_len": tokens,

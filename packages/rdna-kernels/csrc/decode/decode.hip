@@ -151,15 +151,15 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
     wave.states[i].position = range.length - arguments.max_query_len + row.token;
   }
   if (tiles.first < tiles.end) {
-    pages.turn();
     ScoreExchange exchange(lds + kScoresAt, wave_number);
     const uint32_t before = larger((int)(range.first_key - tiles.first * kTileKeys), 0) * token_bytes;
-    const Buffer first = buffer(pages.start(0) + before, pages.bytes(0) - before);
+    const Buffer first = pages.first(range, before);
     wave.offsets.move(-before);
     wave.keys.load(first, wave.offsets);
     wave.values.load(first, wave.offsets);
     pin_order();
     wave.offsets.move(before);
+    pages.turn();
     wave.query.load(place, lds, column, first_dim);
 
     uint32_t tile = tiles.first;
@@ -207,13 +207,16 @@ RDNA_INLINE void decode(const DecodeArguments &arguments, Lds lds) {
   asm volatile("" : "+s"(first_line));
   const Place place = find_place(arguments, features);
   if (place.rows <= 0 || (features & kFeaturePlan && place.sequence < 0)) return;
-  // Q and the length are asked for at once, page numbers as soon as the length is there.
+  // Q, the length and the first page number are asked for at once, the others as soon as the length is there.
   const QueryLoads query_loads(arguments, place, thread);
+  FirstPage first_page(arguments, place, wave / kHeadDimSplit);
   pin_order();
-  const KeyRange keys = find_keys(arguments, place, load_uniform(arguments.seq_lens, place.sequence));
+  int length = load_uniform(arguments.seq_lens, place.sequence);
+  load_together(first_page.number, length);
+  const KeyRange keys = find_keys(arguments, place, length);
   if (place.segment >= keys.segments) return;
   const WaveTiles tiles = find_tiles(keys, place, wave / kHeadDimSplit);
-  Pages pages(arguments, place, keys, tiles);
+  Pages pages(arguments, place, first_page, keys, tiles);
   pin_order();
   query_loads.store(place, lds, thread);
   if (features & kFeatureAlibi) put_slopes(arguments, place, lds + kSlopesAt, thread);

@@ -9,18 +9,55 @@
 
 namespace rdna {
 
+// A sequence's row of the block table, and the page of a wave's first tile. Without a window or a plan that does not depend
+// on the length, and is asked for together with it; else once more.
+class FirstPage {
+ public:
+  RDNA_INLINE FirstPage(const DecodeArguments &arguments, const Place &place, int tile_wave) {
+    table = arguments.block_table + place.sequence * arguments.block_table_stride;
+    // Where no sequence has keys there may be no table. Any word does, and no wave uses it.
+    if (arguments.table_columns == 0) table = arguments.seq_lens;
+    page_tiles = (uint32_t)arguments.page_size / kTileKeys;
+    tile = place.segment * kTileWaves + tile_wave;
+    const int page = uniform(small_quotient(tile, reciprocal((float)page_tiles)));
+    place_in_page = tile - page * page_tiles;
+    // Past the sequence's last page this is any word of the table.
+    number = load_uniform(table, smaller(page, larger(arguments.table_columns - 1, 0)));
+  }
+
+  RDNA_INLINE void find(const KeyRange &range, uint32_t first_tile) {
+    if (first_tile == tile) return;
+    const uint32_t page = smaller(first_tile, range.end_tile - 1) / page_tiles;
+    number = load_uniform(table, page);
+    place_in_page = first_tile - page * page_tiles;
+  }
+
+  const int *table;
+  uint32_t page_tiles, tile, place_in_page;
+  int number;
+};
+
 class Pages {
  public:
-  RDNA_INLINE Pages(const DecodeArguments &arguments, const Place &place, const KeyRange &range, WaveTiles tiles)
-      : tiles_(tiles), length_(range.length), last_tile_(larger<int>(range.end_tile - 1, 0)) {
-    page_tiles_ = (uint32_t)arguments.page_size / kTileKeys;
-    table_ = address(arguments.block_table + place.sequence * arguments.block_table_stride);
-    // A sequence without keys may have no entry. Any word does, and no wave uses it.
-    if (range.length == 0) table_ = address(arguments.seq_lens + place.sequence);
+  RDNA_INLINE Pages(const DecodeArguments &arguments, const Place &place, const FirstPage &first_page,
+                    const KeyRange &range, WaveTiles tiles)
+      : first_page_(first_page), tiles_(tiles), length_(range.length), last_tile_(larger<int>(range.end_tile - 1, 0)) {
+    page_tiles_ = first_page.page_tiles;
+    table_ = address(first_page.table);
     head_ = address(arguments.kv_cache) + place.kv_head * arguments.kv_stride_head * kElementBytes;
     page_bytes_ = arguments.kv_stride_block * kElementBytes;
     token_bytes_ = arguments.kv_stride_token * kElementBytes;
     look_up();
+  }
+
+  // The first tile's keys, as far as the sequence has them, but for the bytes of keys at its start that no token sees.
+  RDNA_INLINE Buffer first(const KeyRange &range, uint32_t before) {
+    first_page_.find(range, tiles_.first);
+    const uint64_t at = head_ + (uint32_t)first_page_.number * page_bytes_ +
+                        first_page_.place_in_page * (token_bytes_ * kTileKeys);
+    const int rows = smaller(length_ - (int)(tiles_.first * kTileKeys), kTileKeys);
+    const uint32_t bytes = rows > 0 ? (rows - 1) * (uint32_t)token_bytes_ + 2 * kKeyBytes : 0;
+    return buffer(at + before, bytes - before);
   }
 
   // The next 32 tiles become the present ones. The first call brings tiles 0-31 of the wave.
@@ -49,6 +86,7 @@ class Pages {
     page_number_ = load<uint32_t>(table_, page * sizeof(int));
   }
 
+  FirstPage first_page_;
   WaveTiles tiles_;  // first: of the tiles that turn() is about to bring
   int length_;
   uint32_t last_tile_, page_tiles_;

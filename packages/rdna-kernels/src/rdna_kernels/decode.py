@@ -45,7 +45,7 @@ def decode_attention(
     kv_cache: same dtype, `[num_pages, num_kv_heads, page_size, 2 * head_size]`, K then V in a row. Block, head and
         token strides are free: views of HND and of NHD caches both serve.
     block_table: int32 `[num_seqs, columns]`, the pages of each sequence in order; at least ceil(seq_len / page_size)
-        columns, and what stands past that is never looked at.
+        columns, and what stands past that is never used.
     seq_lens: int32 `[num_seqs]`, tokens of each sequence, the new ones included; at most 2^30.
     max_query_len: M, 1 to 127. Token t of a sequence of S tokens stands at position S - M + t and sees no key past it.
     scale: of the scores, by default 1 / sqrt(head_size). window: a token sees the last `window` keys, itself included;

@@ -24,7 +24,7 @@ DECODE_ARGUMENTS: tuple[tuple[str, str, str], ...] = (
     ("kv_stride_head", "int64_t", "elements from a kv head to the next"),
     ("kv_stride_token", "int64_t", "elements from a key to the next of its page"),
     ("block_table_stride", "int64_t", "page numbers from a sequence's first to the next one's"),
-    ("num_seqs", "int32_t", "sequences"),
+    ("table_columns", "int32_t", "page numbers of a sequence in block_table"),
     ("num_kv_heads", "int32_t", "kv heads"),
     ("gqa", "int32_t", "query heads of a kv head"),
     ("max_query_len", "int32_t", "query tokens of a sequence"),

@@ -162,7 +162,7 @@ def decode_call(
             "kv_stride_head": kv_head,
             "kv_stride_token": kv_token,
             "block_table_stride": element_strides(block_table, 4)[0],
-            "num_seqs": num_seqs,
+            "table_columns": block_table[0][1],
             "num_kv_heads": num_kv_heads,
             "gqa": num_q_heads // num_kv_heads,
             "max_query_len": max_query_len,

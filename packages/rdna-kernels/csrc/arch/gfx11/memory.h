@@ -28,6 +28,12 @@ RDNA_INLINE T load_uniform(const T *base, int64_t index) {
   return ((Constant<T>)base)[index];
 }
 
+// Two uniform values are asked for before either is waited for.
+template <class A, class B>
+RDNA_INLINE void load_together(A &a, B &b) {
+  asm volatile("" : "+s"(a), "+s"(b));
+}
+
 // The argument of the kernel once more: what is read through this is read here, and takes no register before.
 template <class T>
 RDNA_INLINE const T &argument_again() {
