@@ -42,7 +42,7 @@ RDNA_INLINE Place find_place(const DecodeArguments &arguments, int features) {
   place.most_rows = uniform(small_quotient(total + arguments.row_groups - 1, reciprocal((float)arguments.row_groups)));
   place.first_row = place.row_group * place.most_rows;
   place.rows = smaller(total - place.first_row, place.most_rows);
-  place.reciprocal_tokens = reciprocal((float)arguments.max_query_len);
+  place.reciprocal_tokens = bits<float>(uniform(bits<int>(reciprocal((float)arguments.max_query_len))));
   return place;
 }
 
