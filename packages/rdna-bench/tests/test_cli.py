@@ -185,7 +185,7 @@ def test_help_has_an_example(command: str) -> None:
         (["generate", "hi", "--tokens", "many"], "--tokens"),
         (["generate", "hi", "--seed", "-1"], "-1 given; it must be 0 or more"),
         (["generate", "hi", "--model", "no/such.gguf"], "no model file no/such.gguf"),
-        (["decode", "--head-size", "65"], "head_size is 65; allowed: 64, "),
+        (["decode", "--head-size", "65"], "head_size is 65; allowed: a multiple of 8 up to 512"),
         (["decode", "--max-query-len", "128"], "max_query_len is 128; allowed: 1 to 127"),
         (["decode", "--num-q-heads", "7", "--num-kv-heads", "2"], "num_q_heads is 7"),
         (["decode", "--context", "100000000"], "the KV cache would take"),
