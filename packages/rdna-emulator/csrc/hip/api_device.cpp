@@ -90,7 +90,9 @@ hipError_t fill(const Runtime& runtime, Properties* properties, int number) {
 
 bool attribute_of(const Figures& figures, hipDeviceAttribute_t attribute, int number, int* value) {
   switch (attribute) {
-    case hipDeviceAttributeCanMapHostMemory: case hipDeviceAttributeConcurrentKernels: case hipDeviceAttributeUnifiedAddressing:
+    case hipDeviceAttributeCanMapHostMemory:
+    case hipDeviceAttributeConcurrentKernels:
+    case hipDeviceAttributeUnifiedAddressing:
       *value = 1; return true;
     case hipDeviceAttributeClockRate: *value = figures.clock; return true;
     case hipDeviceAttributeCooperativeLaunch: case hipDeviceAttributePciDeviceId: case hipDeviceAttributePciDomainID:

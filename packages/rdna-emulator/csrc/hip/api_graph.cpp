@@ -56,7 +56,8 @@ RDNA_HIP(hipStreamEndCapture, (hipStream_t handle, hipGraph_t* graph), Needs::de
   if (!stream) return no_stream();
   const auto capture = stream->capture;
   if (!capture) return failed(hipErrorIllegalState, "the stream is not being captured");
-  if (capture->origin != stream.get()) return failed(hipErrorStreamCaptureUnmatched, "the capture began in another stream");
+  if (capture->origin != stream.get())
+    return failed(hipErrorStreamCaptureUnmatched, "the capture began in another stream");
   if (capture->mode != hipStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id()) {
     return failed(hipErrorStreamCaptureWrongThread, "the capture began in another thread");
   }
@@ -66,8 +67,11 @@ RDNA_HIP(hipStreamEndCapture, (hipStream_t handle, hipGraph_t* graph), Needs::de
     if (member->capture == capture) member->capture = nullptr;
   }
   std::erase(runtime.captures, capture);
-  if (capture->invalid) return failed(hipErrorStreamCaptureInvalidated, "the capture was made invalid by an earlier call");
-  if (!joined) return failed(hipErrorStreamCaptureUnjoined, "work of another stream was captured, and the first stream does not wait for it");
+  if (capture->invalid)
+    return failed(hipErrorStreamCaptureInvalidated, "the capture was made invalid by an earlier call");
+  if (!joined)
+    return failed(hipErrorStreamCaptureUnjoined,
+                  "work of another stream was captured, and the first stream does not wait for it");
   auto made = std::make_shared<Graph>();
   made->device = stream->device;
   made->work = std::move(capture->work);
@@ -80,9 +84,8 @@ RDNA_HIP(hipStreamIsCapturing, (hipStream_t stream, hipStreamCaptureStatus* stat
   return status_of(runtime, stream, status, nullptr);
 })
 
-RDNA_HIP(hipStreamGetCaptureInfo, (hipStream_t stream, hipStreamCaptureStatus* status, unsigned long long* id), Needs::device, {
-  return status_of(runtime, stream, status, id);
-})
+RDNA_HIP(hipStreamGetCaptureInfo, (hipStream_t stream, hipStreamCaptureStatus* status, unsigned long long* id),
+         Needs::device, { return status_of(runtime, stream, status, id); })
 
 RDNA_HIP(hipGraphInstantiate,
          (hipGraphExec_t* executable, hipGraph_t handle, hipGraphNode_t* error_node, char* log, size_t log_bytes),
@@ -104,7 +107,8 @@ RDNA_HIP(hipGraphLaunch, (hipGraphExec_t handle, hipStream_t stream_handle), Nee
   const auto stream = runtime.stream(stream_handle);
   if (!stream) return no_stream();
   const auto graph = found->second;
-  if (graph->device != stream->device) return failed(hipErrorInvalidValue, "the graph and the stream are of different devices");
+  if (graph->device != stream->device)
+    return failed(hipErrorInvalidValue, "the graph and the stream are of different devices");
   for (const Work& work : graph->work) {
     if (const hipError_t error = enqueue(runtime, stream, work)) return error;
   }
@@ -112,7 +116,8 @@ RDNA_HIP(hipGraphLaunch, (hipGraphExec_t handle, hipStream_t stream_handle), Nee
 })
 
 RDNA_HIP(hipGraphExecDestroy, (hipGraphExec_t executable), Needs::device, {
-  return runtime.executables.erase(executable) ? hipSuccess : failed(hipErrorInvalidValue, "there is no such executable graph");
+  return runtime.executables.erase(executable) ? hipSuccess
+                                               : failed(hipErrorInvalidValue, "there is no such executable graph");
 })
 
 RDNA_HIP(hipGraphDestroy, (hipGraph_t graph), Needs::device, {

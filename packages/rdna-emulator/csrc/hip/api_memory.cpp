@@ -20,10 +20,11 @@ hipError_t allocate(Runtime& runtime, void** address, u64 bytes, Allocation::Kin
   const bool on_device = kind == Allocation::Kind::device;
   const u64 free = runtime.settings.memory_bytes - device.used;
   if (bytes > (u64{1} << 47) || (on_device && pages(bytes) > free)) {
-    return failed(hipErrorOutOfMemory, std::to_string(bytes) + " bytes are asked for, " + std::to_string(free) + " are free on device " +
-                                           std::to_string(current_device()));
+    return failed(hipErrorOutOfMemory, std::to_string(bytes) + " bytes are asked for, " + std::to_string(free) +
+                                           " are free on device " + std::to_string(current_device()));
   }
-  void* memory = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return failed(hipErrorOutOfMemory, "the host has no memory left");
   Allocation allocation;
   allocation.kind = kind;
@@ -58,14 +59,17 @@ hipError_t release(Runtime& runtime, void* address, Allocation::Kind kind) {
 }
 
 // Whether an address is registered memory; an error where it is, and the bytes do not fit.
-hipError_t check_range(const Runtime& runtime, const void* address, u64 bytes, const char* what, const Allocation** found) {
+hipError_t check_range(const Runtime& runtime, const void* address, u64 bytes, const char* what,
+                       const Allocation** found) {
   u64 begin = 0;
   *found = runtime.allocation(address, &begin);
   if (!*found || bytes <= begin + (*found)->bytes - reinterpret_cast<u64>(address)) return hipSuccess;
-  return failed(hipErrorInvalidValue, std::string(what) + " of " + std::to_string(bytes) + " bytes reaches past the end of " + (*found)->name);
+  return failed(hipErrorInvalidValue, std::string(what) + " of " + std::to_string(bytes) +
+                                          " bytes reaches past the end of " + (*found)->name);
 }
 
-hipError_t check_copy(const Runtime& runtime, const void* to, const void* from, u64 bytes, hipMemcpyKind kind, bool* pageable) {
+hipError_t check_copy(const Runtime& runtime, const void* to, const void* from, u64 bytes, hipMemcpyKind kind,
+                      bool* pageable) {
   if (kind < hipMemcpyHostToHost || kind > hipMemcpyDefault) return hipErrorInvalidMemcpyDirection;
   if (!to || !from) return failed(hipErrorInvalidValue, "a null pointer");
   const Allocation *target = nullptr, *source = nullptr;
@@ -81,7 +85,8 @@ hipError_t check_copy(const Runtime& runtime, const void* to, const void* from, 
   return hipSuccess;
 }
 
-hipError_t copy(Runtime& runtime, void* to, const void* from, u64 bytes, hipMemcpyKind kind, hipStream_t handle, bool wait) {
+hipError_t copy(Runtime& runtime, void* to, const void* from, u64 bytes, hipMemcpyKind kind, hipStream_t handle,
+                bool wait) {
   if (wait) {
     if (const hipError_t error = forbid_while_capturing(runtime)) return error;
   }
@@ -137,9 +142,8 @@ RDNA_HIP(hipMemcpy, (void* to, const void* from, size_t bytes, hipMemcpyKind kin
   return copy(runtime, to, from, bytes, kind, nullptr, true);
 })
 
-RDNA_HIP(hipMemcpyAsync, (void* to, const void* from, size_t bytes, hipMemcpyKind kind, hipStream_t stream), Needs::device, {
-  return copy(runtime, to, from, bytes, kind, stream, false);
-})
+RDNA_HIP(hipMemcpyAsync, (void* to, const void* from, size_t bytes, hipMemcpyKind kind, hipStream_t stream),
+         Needs::device, { return copy(runtime, to, from, bytes, kind, stream, false); })
 
 RDNA_HIP(hipMemcpyHtoD, (hipDeviceptr_t to, const void* from, size_t bytes), Needs::device, {
   return copy(runtime, to, from, bytes, hipMemcpyHostToDevice, nullptr, true);
@@ -161,9 +165,8 @@ RDNA_HIP(hipMemcpyDtoHAsync, (void* to, hipDeviceptr_t from, size_t bytes, hipSt
   return copy(runtime, to, from, bytes, hipMemcpyDeviceToHost, stream, false);
 })
 
-RDNA_HIP(hipMemcpyDtoDAsync, (hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes, hipStream_t stream), Needs::device, {
-  return copy(runtime, to, from, bytes, hipMemcpyDeviceToDevice, stream, false);
-})
+RDNA_HIP(hipMemcpyDtoDAsync, (hipDeviceptr_t to, hipDeviceptr_t from, size_t bytes, hipStream_t stream), Needs::device,
+         { return copy(runtime, to, from, bytes, hipMemcpyDeviceToDevice, stream, false); })
 
 RDNA_HIP(hipMemset, (void* to, int value, size_t bytes), Needs::device, {
   return fill(runtime, to, value, bytes, nullptr, true);
@@ -188,7 +191,8 @@ RDNA_HIP(hipPointerGetAttributes, (hipPointerAttribute_t* attributes, const void
   if (!found) {
     // ROCm 5 refuses what it does not know; from 6 on it says so.
     attributes->device = -2;
-    return runtime.settings.version < 60000000 ? failed(hipErrorInvalidValue, "the address is of no allocation") : hipSuccess;
+    return runtime.settings.version < 60000000 ? failed(hipErrorInvalidValue, "the address is of no allocation")
+                                               : hipSuccess;
   }
   const bool host = found->kind == Allocation::Kind::host;
   attributes->type = host ? hipMemoryTypeHost : hipMemoryTypeDevice;

@@ -28,8 +28,9 @@ void create(Module& module, const std::string& target) {
   std::vector<const char*> names;
   for (const auto& [name, address] : code.functions) addresses.push_back(address), names.push_back(name.c_str());
   char error[512] = {};
-  module.handle = core().module_create(target.c_str(), code.image + code.text, code.text_bytes, addresses.data(),
-                                       names.data(), names.size(), code.spans.data(), code.spans.size(), error, sizeof error);
+  module.handle =
+      core().module_create(target.c_str(), code.image + code.text, code.text_bytes, addresses.data(), names.data(),
+                           names.size(), code.spans.data(), code.spans.size(), error, sizeof error);
   if (!module.handle) throw OtherTargetError(error);
 }
 
@@ -64,7 +65,8 @@ hipError_t load(Runtime& runtime, hipModule_t* handle, Choose&& choose) {
 
 hipError_t load_data(Runtime& runtime, hipModule_t* module, const void* image) {
   if (!module || !image) return hipErrorInvalidValue;
-  return load(runtime, module, [&](const std::string& target) { return choose_entry(static_cast<const u8*>(image), target); });
+  return load(runtime, module,
+              [&](const std::string& target) { return choose_entry(static_cast<const u8*>(image), target); });
 }
 
 const Module* find(const Runtime& runtime, hipModule_t handle) {
@@ -78,7 +80,9 @@ hipError_t read_extra(void** extra, const void** buffer, u64* bytes) {
   for (int k = 0; k < 8 && extra[k] != HIP_LAUNCH_PARAM_END; k += 2) {
     if (extra[k] == HIP_LAUNCH_PARAM_BUFFER_POINTER) *buffer = extra[k + 1];
     else if (extra[k] == HIP_LAUNCH_PARAM_BUFFER_SIZE) size = static_cast<const std::size_t*>(extra[k + 1]);
-    else return failed(hipErrorInvalidValue, "extra lists a key that is neither the buffer's address, nor its size, nor the end");
+    else
+      return failed(hipErrorInvalidValue,
+                    "extra lists a key that is neither the buffer's address, nor its size, nor the end");
   }
   if (!*buffer || !size) return failed(hipErrorInvalidValue, "extra needs the buffer's address and its size");
   *bytes = *size;
@@ -87,7 +91,8 @@ hipError_t read_extra(void** extra, const void** buffer, u64* bytes) {
 
 hipError_t pack(const KernelObject& kernel, void** parameters, void** extra, Work& work) {
   work.arguments.assign(kernel.argument_bytes, 0);
-  if (parameters && extra) return failed(hipErrorInvalidValue, "arguments are given twice: as kernelParams and as extra");
+  if (parameters && extra)
+    return failed(hipErrorInvalidValue, "arguments are given twice: as kernelParams and as extra");
   if (extra) {
     const void* buffer = nullptr;
     u64 bytes = 0;
@@ -104,7 +109,9 @@ hipError_t pack(const KernelObject& kernel, void** parameters, void** extra, Wor
     for (const Argument& argument : kernel.arguments) {
       if (argument.hidden()) continue;
       const void* value = parameters[number++];
-      if (!value) return failed(hipErrorInvalidValue, "argument " + std::to_string(number - 1) + " of kernel " + kernel.name + " is a null pointer");
+      if (!value)
+        return failed(hipErrorInvalidValue,
+                      "argument " + std::to_string(number - 1) + " of kernel " + kernel.name + " is a null pointer");
       std::memcpy(work.arguments.data() + argument.offset, value, argument.size);
     }
   }
@@ -115,21 +122,27 @@ hipError_t pack(const KernelObject& kernel, void** parameters, void** extra, Wor
 hipError_t check_sizes(const KernelObject& kernel, const Work& work) {
   for (int k = 0; k < 3; ++k) {
     if (!work.grid[k] || !work.block[k]) return failed(hipErrorInvalidValue, "a size of grid or block is 0");
-    if (u64{work.grid[k]} * work.block[k] >> 32) return failed(hipErrorInvalidConfiguration, "the grid has 2^32 threads or more in a dimension");
+    if (u64{work.grid[k]} * work.block[k] >> 32)
+      return failed(hipErrorInvalidConfiguration, "the grid has 2^32 threads or more in a dimension");
   }
   const u64 threads = u64{work.block[0]} * work.block[1] * work.block[2];
-  if (threads > kMostThreads) return failed(hipErrorInvalidConfiguration, "a block of " + std::to_string(threads) + " threads; there may be 1024");
-  if (work.grid[1] > kMostYz || work.grid[2] > kMostYz || u64{work.grid[0]} * work.grid[1] >= (u64{1} << 31) / work.grid[2]) {
+  if (threads > kMostThreads)
+    return failed(hipErrorInvalidConfiguration,
+                  "a block of " + std::to_string(threads) + " threads; there may be 1024");
+  if (work.grid[1] > kMostYz || work.grid[2] > kMostYz ||
+      u64{work.grid[0]} * work.grid[1] >= (u64{1} << 31) / work.grid[2]) {
     return failed(hipErrorInvalidConfiguration, "the grid has more than 65535 workgroups in y or z, or 2^31 in all");
   }
   if (kernel.record.lds_bytes + u64{work.dynamic_lds} > kMostLds) {
     return failed(hipErrorInvalidValue, "kernel " + kernel.name + " would have more than 65536 bytes of LDS");
   }
   if (threads > kernel.max_block) {
-    return failed(hipErrorLaunchFailure, "kernel " + kernel.name + " was compiled for blocks of at most " + std::to_string(kernel.max_block) +
-                                             " threads, this has " + std::to_string(threads));
+    return failed(hipErrorLaunchFailure, "kernel " + kernel.name + " was compiled for blocks of at most " +
+                                             std::to_string(kernel.max_block) + " threads, this has " +
+                                             std::to_string(threads));
   }
-  if (!kernel.refusal.empty()) return failed(hipErrorLaunchFailure, "kernel " + kernel.name + " cannot be emulated: " + kernel.refusal);
+  if (!kernel.refusal.empty())
+    return failed(hipErrorLaunchFailure, "kernel " + kernel.name + " cannot be emulated: " + kernel.refusal);
   return hipSuccess;
 }
 
@@ -148,9 +161,8 @@ RDNA_HIP(hipModuleLoadData, (hipModule_t* module, const void* image), Needs::dev
   return load_data(runtime, module, image);
 })
 
-RDNA_HIP(hipModuleLoadDataEx, (hipModule_t* module, const void* image, unsigned, hipJitOption*, void**), Needs::device, {
-  return load_data(runtime, module, image);
-})
+RDNA_HIP(hipModuleLoadDataEx, (hipModule_t* module, const void* image, unsigned, hipJitOption*, void**), Needs::device,
+         { return load_data(runtime, module, image); })
 
 RDNA_HIP(hipModuleUnload, (hipModule_t handle), Needs::device, {
   const auto found = runtime.modules.find(handle);
@@ -171,7 +183,8 @@ RDNA_HIP(hipModuleGetFunction, (hipFunction_t* function, hipModule_t handle, con
   const auto module = runtime.modules.find(handle);
   if (module == runtime.modules.end()) return failed(hipErrorInvalidHandle, "there is no such module");
   const auto kernel = module->second->code.kernels.find(name);
-  if (kernel == module->second->code.kernels.end()) return failed(hipErrorNotFound, std::string("the module has no kernel ") + name);
+  if (kernel == module->second->code.kernels.end())
+    return failed(hipErrorNotFound, std::string("the module has no kernel ") + name);
   Function& made = module->second->functions[name];
   made = {module->second.get(), &kernel->second};
   runtime.functions[&made] = std::shared_ptr<Function>(module->second, &made);
@@ -179,16 +192,18 @@ RDNA_HIP(hipModuleGetFunction, (hipFunction_t* function, hipModule_t handle, con
   return hipSuccess;
 })
 
-RDNA_HIP(hipModuleGetGlobal, (hipDeviceptr_t* address, size_t* bytes, hipModule_t handle, const char* name), Needs::device, {
-  if (!name || (!address && !bytes)) return hipErrorInvalidValue;
-  const Module* module = find(runtime, handle);
-  if (!module) return failed(hipErrorInvalidHandle, "there is no such module");
-  const auto variable = module->code.variables.find(name);
-  if (variable == module->code.variables.end()) return failed(hipErrorNotFound, std::string("the module has no variable ") + name);
-  if (address) *address = module->code.image + variable->second.address;
-  if (bytes) *bytes = variable->second.size;
-  return hipSuccess;
-})
+RDNA_HIP(hipModuleGetGlobal, (hipDeviceptr_t* address, size_t* bytes, hipModule_t handle, const char* name),
+         Needs::device, {
+           if (!name || (!address && !bytes)) return hipErrorInvalidValue;
+           const Module* module = find(runtime, handle);
+           if (!module) return failed(hipErrorInvalidHandle, "there is no such module");
+           const auto variable = module->code.variables.find(name);
+           if (variable == module->code.variables.end())
+             return failed(hipErrorNotFound, std::string("the module has no variable ") + name);
+           if (address) *address = module->code.image + variable->second.address;
+           if (bytes) *bytes = variable->second.size;
+           return hipSuccess;
+         })
 
 RDNA_HIP(hipFuncGetAttribute, (int* value, hipFunction_attribute attribute, hipFunction_t handle), Needs::device, {
   if (!value) return hipErrorInvalidValue;
@@ -201,7 +216,9 @@ RDNA_HIP(hipFuncGetAttribute, (int* value, hipFunction_attribute attribute, hipF
     case HIP_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = 0; return hipSuccess;
     case HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(kernel.record.private_bytes); return hipSuccess;
     case HIP_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(kernel.registers); return hipSuccess;
-    case HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = static_cast<int>(kMostLds - kernel.record.lds_bytes); return hipSuccess;
+    case HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = static_cast<int>(kMostLds - kernel.record.lds_bytes);
+      return hipSuccess;
     default: return failed(hipErrorInvalidValue, "function attribute " + std::to_string(attribute) + " is not served");
   }
 })
@@ -215,7 +232,8 @@ RDNA_HIP(hipModuleLaunchKernel,
   const auto stream = runtime.stream(stream_handle);
   if (!stream) return failed(hipErrorInvalidHandle, "there is no such stream");
   if (stream->device != function->second->module->device) {
-    return failed(hipErrorInvalidDevice, "the function was loaded on device " + std::to_string(function->second->module->device) +
+    return failed(hipErrorInvalidDevice, "the function was loaded on device " +
+                                             std::to_string(function->second->module->device) +
                                              ", the stream is of device " + std::to_string(stream->device));
   }
   const KernelObject& kernel = *function->second->kernel;

@@ -54,7 +54,8 @@ hipError_t wait_in_capture(const std::shared_ptr<Stream>& stream, const Event& e
     invalidate(*event.capture);
     return failed(hipErrorStreamCaptureMerge, "a captured stream would wait for another capture");
   }
-  if (event.capture->invalid) return failed(hipErrorStreamCaptureInvalidated, "the capture was made invalid by an earlier call");
+  if (event.capture->invalid)
+    return failed(hipErrorStreamCaptureInvalidated, "the capture was made invalid by an earlier call");
   if (!stream->capture) {
     if (stream->null) return failed(hipErrorStreamCaptureImplicit, "the null stream cannot be captured");
     stream->capture = event.capture;
@@ -72,7 +73,8 @@ bool captures(const Runtime& runtime, const std::shared_ptr<Capture>& capture) {
 
 }  // namespace
 
-RDNA_HIP(hipStreamCreate, (hipStream_t* stream), Needs::device, { return create_stream(runtime, stream, hipStreamDefault); })
+RDNA_HIP(hipStreamCreate, (hipStream_t* stream), Needs::device,
+         { return create_stream(runtime, stream, hipStreamDefault); })
 
 RDNA_HIP(hipStreamCreateWithFlags, (hipStream_t* stream, unsigned flags), Needs::device, {
   return create_stream(runtime, stream, flags);
@@ -146,7 +148,8 @@ RDNA_HIP(hipEventRecord, (hipEvent_t handle, hipStream_t stream_handle), Needs::
   if (!event) return no_event();
   const auto stream = runtime.stream(stream_handle);
   if (!stream) return no_stream();
-  if (stream->device != event->device) return failed(hipErrorInvalidHandle, "the event and the stream are of different devices");
+  if (stream->device != event->device)
+    return failed(hipErrorInvalidHandle, "the event and the stream are of different devices");
   if (stream->capture) {
     if (stream->capture->invalid) return hipErrorStreamCaptureInvalidated;
     event->capture = stream->capture;
@@ -193,7 +196,8 @@ RDNA_HIP(hipEventElapsedTime, (float* milliseconds, hipEvent_t start_handle, hip
   if (!start || !stop) return no_event();
   if (start->capture || stop->capture) return captured(start->capture ? *start : *stop);
   if (!start->mark || !stop->mark) return failed(hipErrorInvalidHandle, "an event was never recorded");
-  if ((start->flags | stop->flags) & hipEventDisableTiming) return failed(hipErrorInvalidHandle, "an event was made without timing");
+  if ((start->flags | stop->flags) & hipEventDisableTiming)
+    return failed(hipErrorInvalidHandle, "an event was made without timing");
   if (start->device != stop->device) return failed(hipErrorInvalidHandle, "the events are of different devices");
   if (!reached(*start->mark) || !reached(*stop->mark)) return hipErrorNotReady;
   *milliseconds = std::chrono::duration<float, std::milli>(stop->mark->time - start->mark->time).count();

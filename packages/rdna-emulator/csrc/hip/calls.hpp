@@ -52,7 +52,8 @@ hipError_t perform(Call& call, Needs needs, F&& body) {
     if (const hipError_t planned = call.begin()) return remember(planned);
     const Locked locked;
     if (locked.error()) return remember(locked.error());
-    if (needs == Needs::device && locked.runtime().devices.empty()) return remember(failed(hipErrorNoDevice, "there is no device"));
+    if (needs == Needs::device && locked.runtime().devices.empty())
+      return remember(failed(hipErrorNoDevice, "there is no device"));
     if (current_device() >= static_cast<int>(locked.runtime().devices.size())) set_current_device(0);  // after a reset
     return remember(body(locked.runtime()));
   } catch (const std::bad_alloc&) {
@@ -67,8 +68,9 @@ void set_launching(bool);
 }  // namespace rdna::hip
 
 // A function of the interface: RDNA_HIP(hipFree, (void* address), Needs::device, { ... }) with `runtime` in its body.
-#define RDNA_HIP(name, parameters, needs, ...)                                              \
-  extern "C" [[gnu::visibility("default")]] hipError_t name parameters {                    \
-    static rdna::hip::Call& call = *new rdna::hip::Call(#name);                             \
-    return rdna::hip::perform(call, needs, [&]([[maybe_unused]] rdna::hip::Runtime& runtime) -> hipError_t __VA_ARGS__); \
+#define RDNA_HIP(name, parameters, needs, ...)                                                      \
+  extern "C" [[gnu::visibility("default")]] hipError_t name parameters {                            \
+    static rdna::hip::Call& call = *new rdna::hip::Call(#name);                                     \
+    const auto body = [&]([[maybe_unused]] rdna::hip::Runtime& runtime) -> hipError_t __VA_ARGS__;  \
+    return rdna::hip::perform(call, needs, body);                                                   \
   }

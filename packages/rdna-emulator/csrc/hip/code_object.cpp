@@ -38,7 +38,8 @@ void load_segments(const Elf& elf, CodeObject& object) {
   u64 size = 0;
   for (const ProgramHeader& s : elf.segments) {
     if (s.type != kSegmentLoad) continue;
-    if (s.address > kLargestImage || s.memory_size > kLargestImage) throw DamagedError("the image would take over 1 GiB");
+    if (s.address > kLargestImage || s.memory_size > kLargestImage)
+      throw DamagedError("the image would take over 1 GiB");
     if (s.file_size > s.memory_size) throw DamagedError("a segment has more bytes in the file than in memory");
     size = std::max(size, s.address + s.memory_size);
   }
@@ -54,7 +55,9 @@ void load_segments(const Elf& elf, CodeObject& object) {
     if (contents.size()) std::memcpy(object.image + s.address, contents.data(), contents.size());
     const bool code = s.flags & 1, writable = s.flags & 2;
     const u64 bytes = code ? s.file_size : s.memory_size;
-    const char* name = code ? "the code object's code" : writable ? "the code object's variables" : "the code object's constants";
+    const char* name = code       ? "the code object's code"
+                       : writable ? "the code object's variables"
+                                  : "the code object's constants";
     object.spans.push_back({base + s.address, bytes, base, name, writable, 0, 0});
     if (code && !object.text_bytes) object.text = s.address, object.text_bytes = bytes;
   }
@@ -80,7 +83,8 @@ void relocate(const Elf& elf, CodeObject& object) {
       } else if (type != kRelocationRelative64) {
         throw DamagedError("relocation type " + std::to_string(type) + " is not supported (3 and 13 are)");
       }
-      if (place > object.image_bytes || object.image_bytes - place < 8) throw DamagedError("a relocation lies outside the image");
+      if (place > object.image_bytes || object.image_bytes - place < 8)
+        throw DamagedError("a relocation lies outside the image");
       std::memcpy(object.image + place, &value, 8);
     }
   }
@@ -93,7 +97,8 @@ void read_descriptor(const CodeObject& object, u64 address, bool dynamic_stack, 
   if (entry < object.text || entry - object.text >= object.text_bytes || entry % 4) {
     throw DamagedError("kernel " + kernel.name + " begins outside the code");
   }
-  const u32 registers1 = record.get<u32>(48, "kernel descriptor"), registers2 = record.get<u32>(52, "kernel descriptor");
+  const u32 registers1 = record.get<u32>(48, "kernel descriptor"),
+            registers2 = record.get<u32>(52, "kernel descriptor");
   const u16 properties = record.get<u16>(56, "kernel descriptor");
   const u32 private_bytes = record.get<u32>(4, "kernel descriptor");
   rdna_kernel& k = kernel.record;
@@ -110,7 +115,8 @@ void read_descriptor(const CodeObject& object, u64 address, bool dynamic_stack, 
   k.lds_bytes = record.get<u32>(0, "kernel descriptor");
   k.private_bytes = dynamic_stack ? std::max(private_bytes, kStack) : private_bytes;
   if (!(properties >> 10 & 1)) kernel.refusal = "it was compiled for waves of 64 lanes; this runs waves of 32";
-  else if (private_bytes > kMostScratch) kernel.refusal = "it wants " + std::to_string(private_bytes) + " bytes of scratch a lane";
+  else if (private_bytes > kMostScratch)
+    kernel.refusal = "it wants " + std::to_string(private_bytes) + " bytes of scratch a lane";
   else if ((k.mode & kModeMask) != kMode) kernel.refusal = "it begins with a FLOAT_MODE other than 0xf0";
 }
 
@@ -118,7 +124,8 @@ KernelObject read_kernel(const Value& entry, const std::map<std::string, Symbol>
   KernelObject kernel;
   kernel.name = entry.string(".name", "");
   const auto descriptor = symbols.find(entry.string(".symbol", (kernel.name + ".kd").c_str()));
-  if (descriptor == symbols.end() || !descriptor->second.defined) throw DamagedError("kernel " + kernel.name + " has no descriptor");
+  if (descriptor == symbols.end() || !descriptor->second.defined)
+    throw DamagedError("kernel " + kernel.name + " has no descriptor");
   std::int64_t bytes = entry.number(".kernarg_segment_size", 0), visible = 0;
   const Value* arguments = entry.find(".args");
   for (const Value& argument : arguments ? arguments->list : std::vector<Value>()) {
@@ -130,7 +137,8 @@ KernelObject read_kernel(const Value& entry, const std::map<std::string, Symbol>
     bytes = std::max(bytes, offset + size);
     if (!kernel.arguments.back().hidden()) visible = std::max(visible, offset + size);
   }
-  if (bytes < 0 || bytes > kMostArgumentBytes) throw DamagedError("kernel " + kernel.name + " has too many bytes of arguments");
+  if (bytes < 0 || bytes > kMostArgumentBytes)
+    throw DamagedError("kernel " + kernel.name + " has too many bytes of arguments");
   kernel.argument_bytes = static_cast<u32>(bytes);
   kernel.explicit_bytes = static_cast<u32>(visible);
   kernel.max_block = static_cast<u32>(entry.number(".max_flat_workgroup_size", 1024));

@@ -25,7 +25,8 @@ constexpr struct {
 template <class T>
 std::vector<T> table(const Bytes& file, u64 offset, u64 entry, u64 count, const char* what) {
   std::vector<T> entries;
-  if (count && entry < sizeof(T)) throw DamagedError("a " + std::string(what) + " has " + std::to_string(entry) + " bytes");
+  if (count && entry < sizeof(T))
+    throw DamagedError("a " + std::string(what) + " has " + std::to_string(entry) + " bytes");
   if (offset > file.size()) throw DamagedError("truncated: the " + std::string(what) + " lies past the file's end");
   for (u64 k = 0; k < count; ++k) entries.push_back(file.get<T>(offset + k * entry, what));
   return entries;
@@ -38,7 +39,8 @@ Elf::Elf(Bytes bytes) : file(bytes) {
   file.part(0, kHeaderBytes, "ELF header");
   if (file.data()[4] != 2 || file.data()[5] != 1) throw DamagedError("not a 64-bit little-endian ELF file");
   const u16 machine = file.get<u16>(18, "ELF header");
-  if (machine != kMachineAmdgpu) throw OtherTargetError("an ELF file for machine " + std::to_string(machine) + ", not for AMDGPU");
+  if (machine != kMachineAmdgpu)
+    throw OtherTargetError("an ELF file for machine " + std::to_string(machine) + ", not for AMDGPU");
   if (file.data()[7] != kOsAbiHsa) throw OtherTargetError("an AMDGPU file for another OS ABI than HSA");
   flags = file.get<u32>(48, "ELF header");
   segments = table<ProgramHeader>(file, file.get<u64>(32, "ELF header"), file.get<u16>(54, "ELF header"),
@@ -74,7 +76,8 @@ u64 elf_size(const u8* data) {
   const u64 segment_bytes = open.get<u16>(54, "ELF header"), segment_count = open.get<u16>(56, "ELF header");
   const u64 section_bytes = open.get<u16>(58, "ELF header"), section_count = open.get<u16>(60, "ELF header");
   if (segments_at > kLargestImage || sections_at > kLargestImage) throw DamagedError("its headers lie past 1 GiB");
-  u64 end = std::max({kHeaderBytes, segments_at + segment_bytes * segment_count, sections_at + section_bytes * section_count});
+  u64 end = std::max(
+      {kHeaderBytes, segments_at + segment_bytes * segment_count, sections_at + section_bytes * section_count});
   for (const auto& s : table<ProgramHeader>(open, segments_at, segment_bytes, segment_count, "program header")) {
     open.part(s.offset, s.file_size, "segment");
     end = std::max(end, s.offset + s.file_size);

@@ -40,9 +40,11 @@ constexpr struct {
     RDNA_ERROR(hipErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began"),
     RDNA_ERROR(hipErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
     RDNA_ERROR(hipErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
-    RDNA_ERROR(hipErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing blocking stream"),
+    RDNA_ERROR(hipErrorStreamCaptureImplicit,
+               "operation would make the legacy stream depend on a capturing blocking stream"),
     RDNA_ERROR(hipErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
-    RDNA_ERROR(hipErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread"),
+    RDNA_ERROR(hipErrorStreamCaptureWrongThread,
+               "attempt to terminate a thread-local capture sequence from another thread"),
     RDNA_ERROR(hipErrorUnknown, "unknown error"),
 #undef RDNA_ERROR
 };

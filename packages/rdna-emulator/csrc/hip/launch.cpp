@@ -46,7 +46,8 @@ void fill_hidden(const KernelObject& kernel, Work& work) {
     const std::string& kind = argument.kind;
     if (!argument.hidden()) continue;
     if (kind.starts_with("hidden_block_count_")) put<u32>(work, argument.offset, work.grid[axis(kind)]);
-    else if (kind.starts_with("hidden_group_size_")) put<u16>(work, argument.offset, static_cast<u16>(work.block[axis(kind)]));
+    else if (kind.starts_with("hidden_group_size_"))
+      put<u16>(work, argument.offset, static_cast<u16>(work.block[axis(kind)]));
     else if (kind == "hidden_grid_dims") {
       const u16 dimensions = work.grid[2] * work.block[2] > 1 ? 3 : work.grid[1] * work.block[1] > 1 ? 2 : 1;
       put<u16>(work, argument.offset, dimensions);
@@ -63,7 +64,8 @@ hipError_t launch(Runtime& runtime, const Work& work) {
   const KernelObject& kernel = *work.function->kernel;
   DeviceState& device = *runtime.devices[module.device];
   if (!device.handle) device.handle = core().device_create(runtime.settings.threads);
-  if (!device.handle) return failed(hipErrorOutOfMemory, "cannot start " + std::to_string(runtime.settings.threads) + " threads");
+  if (!device.handle)
+    return failed(hipErrorOutOfMemory, "cannot start " + std::to_string(runtime.settings.threads) + " threads");
   std::vector<rdna_span> spans = spans_of(runtime, module.device);
   rdna_launch launch = {};
   launch.kernel = &kernel.record;

@@ -107,7 +107,8 @@ hipError_t forbid_while_capturing(Runtime& runtime) {
     if (capture->mode == hipStreamCaptureModeRelaxed) continue;
     if (capture->mode == hipStreamCaptureModeThreadLocal && !own) continue;
     invalidate(*capture);
-    return failed(hipErrorStreamCaptureUnsupported, "a stream is being captured: memory and modules have to be ready before, and nothing may wait");
+    return failed(hipErrorStreamCaptureUnsupported,
+                  "a stream is being captured: memory and modules have to be ready before, and nothing may wait");
   }
   return hipSuccess;
 }

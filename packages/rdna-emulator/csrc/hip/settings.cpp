@@ -53,7 +53,8 @@ std::vector<std::string> read_devices() {
   if (text == "none") return {};
   std::vector<std::string> devices = parts(text, ',');
   for (const std::string& device : devices) {
-    if (!device.starts_with("gfx") || device.size() > 200) refuse(name, text, "targets such as gfx1151,gfx1100, or none");
+    if (!device.starts_with("gfx") || device.size() > 200)
+      refuse(name, text, "targets such as gfx1151,gfx1100, or none");
   }
   // The real runtime reports the target that this variable names, whatever the device is.
   const std::string version = variable("HSA_OVERRIDE_GFX_VERSION").value_or("");
@@ -104,7 +105,8 @@ u32 read_checks() {
   for (const std::string& check : parts(text, ',')) {
     const auto found = std::find(std::begin(kChecks), std::end(kChecks), check);
     if (check == "all") mask = kAllChecks;
-    else if (found == std::end(kChecks)) refuse(name, text, "all, or names of waits, uninitialised, bounds, races, collisions, barriers, spin");
+    else if (found == std::end(kChecks))
+      refuse(name, text, "all, or names of waits, uninitialised, bounds, races, collisions, barriers, spin");
     else mask |= 1u << (found - std::begin(kChecks));
   }
   return mask;

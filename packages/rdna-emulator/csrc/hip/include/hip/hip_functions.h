@@ -82,5 +82,5 @@ int rdna_hip_fail_next(const char* function, hipError_t error);
 void rdna_hip_launching(int on);                     /* off: launches are checked, and nothing runs */
 void rdna_hip_reset(void);                           /* forgets everything and reads the environment again */
 unsigned long long rdna_hip_calls(const char* function); /* so far; of all functions with a null name */
-const char* rdna_hip_message(void);                  /* why the last call or launch failed; until the thread asks again */
+const char* rdna_hip_message(void); /* why the last call or launch failed; until the thread asks again */
 #endif

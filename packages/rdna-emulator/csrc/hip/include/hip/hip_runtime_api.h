@@ -1,5 +1,6 @@
-/* The names, types and values of HIP's C interface that the emulated runtime serves: the module interface, memory, streams,
- * events and graphs. Values and layouts are those of ROCm 6 and 7, so that a program built with ROCm's header runs too. */
+/* The names, types and values of HIP's C interface that the emulated runtime serves: the module interface, memory,
+ * streams, events and graphs. Values and layouts are those of ROCm 6 and 7, so that a program built with ROCm's header
+ * runs too. */
 #ifndef RDNA_EMULATOR_HIP_RUNTIME_API_H
 #define RDNA_EMULATOR_HIP_RUNTIME_API_H
 #include <stddef.h>
