@@ -23,7 +23,6 @@ constexpr int kKeyBlocks = kWaveDims / 16;           // matrix instructions alon
 constexpr int kLaneDims = (kKeyBlocks + 1) / 2 * 2;  // of V that a lane loads of a key: whole words
 constexpr int kDimBlocks = kLaneDims;                // matrix instructions along the dimensions, for the output
 constexpr int kRowTiles = kRows / 16;
-
 constexpr int kElementBytes = 2;
 constexpr int kKeyBytes = kHeadSize * kElementBytes;  // of K or V of one key
 

@@ -172,8 +172,8 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
       const uint32_t stop = smaller(tiles.end, tile + (kWaveSize - next) * tiles.step);
       do {
         Buffer following = buffer(pages.start(next), pages.bytes(next));
-        attend_tile<kFolded, kChanging>(arguments, range, wave, tile, tile == tiles.first, following, residual_factor, exchange,
-                             change);
+        attend_tile<kFolded, kChanging>(arguments, range, wave, tile, tile == tiles.first, following, residual_factor,
+                                        exchange, change);
         tile += tiles.step;
         ++next;
       } while (tile < stop);
@@ -223,7 +223,7 @@ RDNA_INLINE void decode(const DecodeArguments &arguments, Lds lds) {
   lds_barrier();
   // With features there are more arguments than registers for them: what comes after the loop reads them again.
   const Results results(kFeatured ? argument_again<DecodeArguments>() : arguments, place);
-  // Scores that change have a loop of their own; with several row tiles two loops spill, and that one serves all features.
+  // Scores that change have a loop of their own; with several row tiles two loops spill, and that one serves all.
   if (kFeatured && (kRowTiles > 1 || features & (kFeatureSoftcap | kFeatureAlibi))) {
     attend_rows<true>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
   } else {
