@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from command import invoke, invoke_json
 from rdna_bench.decode_features import ALL, FEATURES, OFF
 
@@ -34,3 +35,10 @@ def test_a_shape_that_no_build_serves() -> None:
     result = invoke("decode", "--features", "--head-size", "70")
     assert result.exit_code == 2
     assert "70" in result.stderr
+
+
+@pytest.mark.parametrize("other", [("--verify",), ("--checks", "all"), ("--table",)], ids=str)
+def test_options_that_features_would_not_follow_are_refused(other: tuple[str, ...]) -> None:
+    result = invoke("decode", "--features", *SHAPE, *other)
+    assert result.exit_code == 2
+    assert "goes without --table, --verify and --checks" in " ".join(result.output.replace("│", " ").split())

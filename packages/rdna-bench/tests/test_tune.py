@@ -107,6 +107,9 @@ def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--page-size", "24"), "a multiple of 16"),
         (("--max-query-len", "60"), "a context of 48 tokens is shorter than the query of 14/2 x 64, 60 new"),
         (("--head-size", "64", "--page-size", "16", "--page-size", "16", "--page-size", "16"), "is given 2 times"),
+        (("--seq-len", "1048577"), "at most 1048576 are tuned for"),
+        (("--output", "."), ". is no file"),
+        (("--output", "no_such_folder/x.csv"), "is no folder that this user can write to"),
         (("--table", "missing.csv"), "no table missing.csv: name a CSV file, published or registry"),
     ],
     ids=str,
@@ -114,6 +117,20 @@ def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_input(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     assert message in " ".join(tune(tmp_path, *arguments, status=2).output.replace("│", " ").split())
     assert not (tmp_path / "state.jsonl").exists()
+
+
+@pytest.mark.parametrize("content", ["my notes", '{"modelled_microseconds":1}', "notes\nof two lines\n"])
+def test_a_state_that_is_another_file_stays_as_it_is(tmp_path: Path, content: str) -> None:
+    (tmp_path / "state.jsonl").write_text(content, encoding="utf-8")
+    shown = " ".join(tune(tmp_path, status=2).output.replace("│", " ").split())
+    assert "line 1 is no line of a tuning state" in shown
+    assert (tmp_path / "state.jsonl").read_text(encoding="utf-8") == content
+
+
+def test_one_file_for_two_things(tmp_path: Path) -> None:
+    assert "is given twice" in tune(tmp_path, "--output", str(tmp_path / "state.jsonl"), status=2).output.replace(
+        "\n", " "
+    )
 
 
 def test_an_output_that_is_no_table(tmp_path: Path) -> None:

@@ -59,6 +59,15 @@ def test_the_nearest_builds_to_one_that_is_not_there(name: str, wanted: list[str
     assert nearest(name, []) == []
 
 
+@pytest.mark.parametrize("content", ["garbage", "[]", '{"name": "a"}'])
+def test_a_damaged_record_of_the_users_builds_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"compiler": "c", "builds": [entry("a", "gfx1151")]}))
+    (tmp_path / "user" / "gfx1151").mkdir(parents=True)
+    (tmp_path / "user" / "gfx1151" / "b.json").write_text(content)
+    with pytest.raises(MissingBuildError, match=r"b\.json .* cannot be read .*build --clean"):
+        _ = Catalogue(tmp_path, tmp_path / "user").records
+
+
 def test_an_empty_folder_and_a_lost_object_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(MissingBuildError, match=r"there are no built kernels.*uv sync"):
         _ = Catalogue(tmp_path).records

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import relative_error
 from problem import DTYPES, Problem, make_problem
-from rdna_kernels import ArgumentError, Catalogue, Executor, LaunchRecord
+from rdna_kernels import ArgumentError, Catalogue, Executor, LaunchRecord, decode_attention
 from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
 from rdna_kernels.decode_arguments import FEATURES as FEATURE_BITS
 from rdna_kernels.executors import EmulatedExecutor
@@ -202,3 +202,29 @@ def test_every_pair_of_features_has_its_own_prepared_call(executor: Executor) ->
             name: (5.0 if name == "softcap" else True) for name, on in zip(names, used, strict=True) if on
         }
         assert_right(make_problem([50], **features), executor)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("sinks", [0.0, np.nan, 0.0, 0.0], r"sinks\[1\] is nan"),
+        ("sinks", [0.0, 0.0, np.inf, 0.0], r"sinks\[2\] is inf.*or -inf"),
+        ("sinks", [3e38, 0.0, 0.0, 0.0], r"sinks\[0\].*at most 1e\+06"),
+        ("alibi_slopes", [0.0, np.nan, 0.0, 0.0], r"alibi_slopes\[1\] is nan"),
+        ("alibi_slopes", [0.0, 0.0, 0.0, -np.inf], r"alibi_slopes\[3\] is -inf"),
+        ("alibi_slopes", [1e30, 0.0, 0.0, 0.0], r"alibi_slopes\[0\].*at most 1000"),
+        ("plan", [[0, 1 << 16, 2, 5]], r"plan\[0\]"),
+        ("plan", [[0, 2 << 16, 0, 1], [0, 2 << 16 | 1, 3, 4]], r"plan\[1\].*without a gap"),
+        ("plan", [[0, 2 << 16, 0, 4], [0, 2 << 16 | 1, 2, 5]], r"plan\[1\]"),
+        ("plan", [[0, 1 << 16, 0, 5], [-1, -1, 5, 7]], r"plan\[1\]"),
+    ],
+)
+def test_values_that_no_softmax_and_no_planner_has(name: str, values: list[object], message: str) -> None:
+    q = np.zeros((1, 4, 64), np.float16)
+    cache = np.zeros((30, 1, 16, 128), np.float16)
+    table, lengths = np.arange(30, dtype=np.int32)[None], np.array([400], np.int32)
+    out = np.full_like(q, 7)
+    feature: dict[str, Any] = {name: np.array(values, np.int32 if name == "plan" else np.float32)}
+    with pytest.raises(ArgumentError, match=message):
+        decode_attention(q, cache, table, lengths, out=out, executor=EmulatedExecutor("gfx1151"), **feature)
+    assert (out == 7).all()

@@ -36,7 +36,7 @@ from rdna_bench.quality_run import QualityOptions, QualityRun
 from rdna_bench.report import builds_table, decode_table, generate_table
 from rdna_bench.synthetic import DecodeRun, DecodeShape
 from rdna_bench.tune_report import tune_tables
-from rdna_bench.tune_run import TuneRun, read_table
+from rdna_bench.tune_run import TuneRun, read_table, require_files
 from rdna_bench.tune_shapes import shapes_from_options, shapes_from_table
 
 app = typer.Typer(
@@ -138,6 +138,8 @@ def decode(
     as_json: options.Json = False,
 ) -> None:
     """Run one decode call on random data and count what its machine code does; or those that others published."""
+    if features and (table or verify or checks != "none"):
+        raise typer.BadParameter("--features goes without --table, --verify and --checks")
     if table:
         with _bad_input():
             cells = CellsRun(target=target, dtype=dtype, seed=seed, published_knobs=published_knobs)
@@ -213,6 +215,7 @@ def tune(
             )
         else:
             problems = shapes_from_table(table, dtype)
+        require_files(state, *([] if output is None else [output]))
         if output is not None:
             read_table(output)
         run = TuneRun(problems, target=target, contexts=seq_len, state=state, budget_seconds=budget)

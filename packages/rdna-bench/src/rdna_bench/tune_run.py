@@ -24,6 +24,8 @@ from rdna_bench.tune_search import Tuned, search
 from rdna_bench.tune_space import candidates
 from rdna_bench.tune_state import TuneState
 
+_LONGEST_CONTEXT = 2**20  # its cache fits in memory
+
 
 class BudgetError(Exception):
     """The seconds that a run may take are over."""
@@ -51,6 +53,8 @@ class TuneRun:
         self.measured = 0
         """Launches that this run has made."""
         self._before = {problem: problem.entry(modelled=False) for problem in self.problems}
+        if self.contexts[-1] > _LONGEST_CONTEXT:
+            raise ValueError(f"a context of {self.contexts[-1]} tokens; at most {_LONGEST_CONTEXT} are tuned for")
         longest = max(self.problems, key=lambda problem: problem.max_query_len)
         if self.contexts[0] < longest.max_query_len:
             raise ValueError(f"a context of {self.contexts[0]} tokens is shorter than the query of {longest.name}")
@@ -172,6 +176,19 @@ class TuneRun:
         contexts = ", ".join(map(str, self.contexts))
         source = f"tuned with {self.model}, {self.date}, {self.target}, contexts {contexts}"
         return ModelledRow(tuned.entry, tuned.gain_percent, published[1].models if published else heads, source)
+
+
+def require_files(*paths: Path) -> None:
+    """ValueError for a path where no file can be put, or one that is given twice."""
+    for number, path in enumerate(paths):
+        if path.is_dir() or (path.exists() and not path.is_file()):
+            raise ValueError(f"{path} is no file; name one")
+        if not os.access(path.absolute().parent, os.W_OK):
+            raise ValueError(
+                f"{path} cannot be written: {path.absolute().parent} is no folder that this user can write to"
+            )
+        if path.absolute() in [other.absolute() for other in paths[:number]]:
+            raise ValueError(f"{path} is given twice; name another file")
 
 
 def read_table(path: Path) -> tuple[ModelledRow, ...]:

@@ -24,6 +24,8 @@ class TuneState:
         self._known: dict[tuple[str, int, str], Measured] = {}
         content = path.read_bytes() if path.exists() else b""
         whole = content[: content.rfind(b"\n") + 1]
+        if content and not whole:
+            raise self._damaged(1)
         lines = whole.decode("utf-8", "replace").splitlines()
         if lines:
             self._check(self._parse(lines[0], 1), header)
@@ -60,6 +62,9 @@ class TuneState:
             self._known[entry["variant"], entry["context"], entry["code"]] = Measured(**entry["measured"])
         except (KeyError, TypeError):
             raise self._damaged(number) from None
+        numbers = (entry["measured"][name] for name in ("modelled_microseconds", "wave_instructions"))
+        if not all(isinstance(value, (int, float)) for value in numbers):
+            raise self._damaged(number)
 
     def _parse(self, line: str, number: int) -> dict[str, Any]:
         try:

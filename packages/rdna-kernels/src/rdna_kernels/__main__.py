@@ -9,6 +9,7 @@ import sys
 from rdna_registry import BUILDABLE_HEAD_SIZES, BUILDABLE_TARGETS, DEFAULT_TARGET, SERVED_HEAD_SIZES, TARGETS, builds
 
 from rdna_kernels.catalogue import Catalogue
+from rdna_kernels.errors import MissingBuildError
 from rdna_kernels.user_build import BuildError, build
 from rdna_kernels.user_folder import cache_folder, sources_folder, user_folder
 
@@ -34,14 +35,14 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         print(folder, *(f"  {file.parent.name} {file.stem}" for file in sorted(folder.glob("*/*.json"))), sep="\n")
         return 0
-    there = {(record.name, record.target) for record in Catalogue(Catalogue.installed().folder, folder).records}
     sizes = SERVED_HEAD_SIZES if options.head_size is None else (options.head_size,)
-    missing = [wanted for wanted in builds(head_sizes=sizes) if (wanted.name, options.target) not in there]
     if options.target not in [target.name for target in TARGETS]:
         print(f"{options.target} is compiled for, but nothing of it was ever run: untested", file=sys.stderr)
     try:
+        there = {(record.name, record.target) for record in Catalogue(Catalogue.installed().folder, folder).records}
+        missing = [wanted for wanted in builds(head_sizes=sizes) if (wanted.name, options.target) not in there]
         build(sources, folder, missing, options.target, lambda text: print(text, file=sys.stderr, flush=True))
-    except BuildError as error:
+    except (BuildError, MissingBuildError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     print(f"{len(missing)} built for {options.target} in {folder}; the others were there")

@@ -136,7 +136,7 @@ class Catalogue:
     @cached_property
     def _built_by_user(self) -> dict[tuple[str, str], BuildRecord]:
         found = sorted(self.user.glob("*/*.json")) if self.user is not None else []
-        records = [BuildRecord(**json.loads(file.read_text(encoding="utf-8"))) for file in found]
+        records = map(_read_record, found)
         return {(record.name, record.target): record for record in records}
 
     @cached_property
@@ -155,6 +155,16 @@ class Catalogue:
             f"({self.folder}). `rdna-bench builds` lists them; a checkout builds what rdna_registry.builds() lists "
             f"with `uv sync`{_how_to_build(name, target)}"
         )
+
+
+def _read_record(file: Path) -> BuildRecord:
+    try:
+        return BuildRecord(**json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise MissingBuildError(
+            f"{file} of the builds made on this machine cannot be read ({error}): remove it, or all of them with "
+            "`python -m rdna_kernels build --clean`, and build again"
+        ) from error
 
 
 def build_command(name: str, target: str) -> str | None:

@@ -55,9 +55,11 @@ def decode_attention(
     variant: an entry of the registry that overrides its choice. executor: where to run, by default where the arrays
         live (NumPy arrays and CPU tensors: emulated; a ROCm device: on that GPU, on the current stream, without waiting
         for it). report: a list to which a LaunchRecord is appended.
-    sinks: float32 `[num_q_heads]`, finite or -inf; exp(sink) joins the sum that a row's weights are divided by.
+    sinks: float32 `[num_q_heads]`, at most 1e6 in size or -inf; exp(sink) joins the sum that a row's weights are
+        divided by.
     softcap: scores become softcap * tanh(score * scale / softcap); 0 is no softcap, else 1e-3 to 1e6.
-    alibi_slopes: float32 `[num_q_heads]`; slope * (key position - query position) is added to a score, after a softcap.
+    alibi_slopes: float32 `[num_q_heads]`, at most 1e3 in size; slope * (key position - query position) is added to a
+        score, after a softcap.
     lse: float32 `[num_seqs * max_query_len, num_q_heads]`, its strides free, to be written: the natural logarithm of
         the sum that a row's weights are divided by, the sink's share included; -inf for a row without keys.
     plan: int32 `[rows, 4]`, the work list of `rdna_registry.plan_decode` for this batch, instead of an even split. It

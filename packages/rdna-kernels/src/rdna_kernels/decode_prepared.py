@@ -11,7 +11,7 @@ from rdna_registry import KernelVariant
 from rdna_kernels.decode_arguments import DECODE_ARGUMENTS
 from rdna_kernels.decode_call import DecodeCall
 from rdna_kernels.decode_features import Features, feature_constants
-from rdna_kernels.decode_values import check_plan, check_values
+from rdna_kernels.decode_values import check_logits, check_plan, check_values
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.executors import Executor, Function
 from rdna_kernels.layout import ALIGNMENT, Layout, Placed, extent, require_no_overlap, spans_apart
@@ -204,7 +204,10 @@ class PreparedDecode:
         plan = arrays[ARRAYS.index("plan")]
         rows = None if plan is None else executor.host_values(plan)
         if rows is not None:
-            check_plan(rows, self._layouts[ARRAYS.index("seq_lens")][0][0])  # type: ignore[index]
+            check_plan(rows, self._layouts[ARRAYS.index("seq_lens")][0][0], call.constants["window"])  # type: ignore[index]
+        sinks, slopes = (arrays[_SINKS + k] for k in range(2))
+        if sinks is not None or slopes is not None:
+            check_logits(*(None if values is None else executor.host_values(values) for values in (sinks, slopes)))
 
 
 def _remember(cache: dict[Any, Any], key: Any, value: Any) -> None:

@@ -54,26 +54,50 @@ def check_values(
             )
 
 
-def check_plan(plan: np.ndarray[Any, Any], num_seqs: int) -> None:
+LARGEST_SINK = 1e6
+LARGEST_SLOPE = 1e3
+"""Above these the kernel's fp32 logarithms lose their meaning; slopes of models are at most 1."""
+
+
+def check_logits(sinks: np.ndarray[Any, Any] | None, alibi_slopes: np.ndarray[Any, Any] | None) -> None:
+    """Refuse sinks and slopes, float32 [num_q_heads], that no softmax has: ArgumentError names the first such head."""
+    for name, values, largest, also in (
+        ("sinks", sinks, LARGEST_SINK, " or -inf"),
+        ("alibi_slopes", alibi_slopes, LARGEST_SLOPE, ""),
+    ):
+        if values is None:
+            continue
+        good = np.abs(values) <= largest
+        if also:
+            good |= values == -np.inf
+        if not good.all():
+            head = int(np.argmin(good))
+            raise ArgumentError(
+                f"{name}[{head}] is {values[head]}; it must be a number of at most {largest:g} in size{also}"
+            )
+
+
+def check_plan(plan: np.ndarray[Any, Any], num_seqs: int, window: int) -> None:
     """Refuse a work list, int32 [rows, 4], that a kernel could not follow: ArgumentError names the first such row.
 
-    A row has a sequence below `num_seqs` or is -1 throughout; a sequence's segments stand in rows one after another.
+    A row has a sequence below `num_seqs` or is -1 throughout; a sequence's segments stand in rows one after another,
+    each from the key block where the one before ends; without a window the first begins at block 0.
     """
-    wanted: tuple[int, int, int] | None = None  # sequence, segment and segments of the row that must come next
+    wanted: tuple[int, int, int, int] | None = None  # sequence, segment, segments and first block of the next row
     seen: set[int] = set()
     for number, (sequence, packed, first, blocks) in enumerate(plan.tolist()):
-        if sequence == packed == -1 and wanted is None:
+        if sequence == packed == first == blocks == -1 and wanted is None:
             continue
         segment, segments = packed & 0xFFFF, packed >> 16
         bad = not 0 <= sequence < num_seqs or segments < 1 or first < 0 or blocks < 0
-        starts = wanted is None and segment == 0 and sequence not in seen
-        if bad or not (starts or (sequence, segment, segments) == wanted):
+        starts = wanted is None and segment == 0 and sequence not in seen and (window > 0 or first == 0)
+        if bad or not (starts or (sequence, segment, segments, first) == wanted):
             raise ArgumentError(
                 f"plan[{number}] is {[sequence, packed, first, blocks]}; a row is {{sequence below {num_seqs}, "
                 "segment | segments << 16, first key block, key blocks}, a sequence's segments in rows one after "
-                "another, or -1 throughout: take it from rdna_registry.plan_decode"
+                "another without a gap, or -1 throughout: take it from rdna_registry.plan_decode"
             )
         seen.add(sequence)
-        wanted = (sequence, segment + 1, segments) if segment + 1 < segments else None
+        wanted = (sequence, segment + 1, segments, first + blocks) if segment + 1 < segments else None
     if wanted is not None:
         raise ArgumentError(f"plan ends within the segments of sequence {wanted[0]}; it must have all of them")
