@@ -53,13 +53,17 @@ LaunchRequest to_request(const rdna_launch& launch) {
 }
 
 // Spans of the outcome stand in address order: the caller's are found by what they cover.
-void give_lines(rdna_launch& launch, const LaunchOutcome& outcome) {
+void give_counts(rdna_launch& launch, const LaunchOutcome& outcome) {
   for (u64 k = 0; k < launch.span_count; ++k) {
     rdna_span& span = launch.spans[k];
     span.lines = 0;
+    u64 requested = 0;
     for (const NamedSpan& named : outcome.spans) {
-      if (named.begin == span.address && named.end == span.address + span.size) span.lines = named.lines;
+      if (named.begin != span.address || named.end != span.address + span.size) continue;
+      span.lines = named.lines;
+      requested = named.requested;
     }
+    if (launch.span_bytes) launch.span_bytes[k] = requested;
   }
 }
 
@@ -116,7 +120,7 @@ RDNA_PUBLIC int32_t rdna_run(rdna_device* device, rdna_module* module, rdna_laun
   launch->message = outcome.message.c_str();
   launch->wave_instructions = outcome.wave_instructions;
   std::memcpy(launch->by_class, outcome.by_class, sizeof launch->by_class);
-  launch->bytes_requested = outcome.traffic.bytes;
+  launch->bytes_requested = outcome.requested;
   std::memcpy(launch->segments, outcome.traffic.segments, sizeof launch->segments);
   launch->unique_lines = outcome.unique_lines;
   launch->lds_cycles = outcome.traffic.lds_cycles;
@@ -125,7 +129,7 @@ RDNA_PUBLIC int32_t rdna_run(rdna_device* device, rdna_module* module, rdna_laun
   launch->model_workgroup_count = outcome.model.workgroups.size();
   launch->model_issue = outcome.model.issue;
   std::memcpy(launch->model_stalls, outcome.model.stalls, sizeof launch->model_stalls);
-  give_lines(*launch, outcome);
+  give_counts(*launch, outcome);
   return launch->failed;
 }
 

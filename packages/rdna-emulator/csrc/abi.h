@@ -68,6 +68,7 @@ typedef struct {
   uint64_t model_workgroup_count;
   uint64_t model_issue;
   uint64_t model_stalls[RDNA_STALLS];
+  uint64_t* span_bytes;      // null, or place for `span_count` numbers: bytes requested of each span
 } rdna_launch;
 
 rdna_device* rdna_device_create(uint32_t threads);

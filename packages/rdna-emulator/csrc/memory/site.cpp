@@ -64,9 +64,9 @@ void GlobalSite::count_segments(u32 first_byte) {
   for (u32 k = 0; k < run_count; ++k) line_bits |= ~u64{0} >> (64 - runs[k].count) << (runs[k].line - lowest_line);
 }
 
-void add_executions(GlobalSite& site, Traffic& traffic) {
-  traffic.bytes += site.executions * static_cast<u64>(std::popcount(site.active)) * site.bytes;
-  for (int k = 0; k < 3; ++k) traffic.segments[k] += site.executions * site.segments[k];
+void add_executions(GlobalSite& site, ProgramState& state) {
+  state.requested[site.piece] += site.executions * static_cast<u64>(std::popcount(site.active)) * site.bytes;
+  for (int k = 0; k < 3; ++k) state.traffic.segments[k] += site.executions * site.segments[k];
   site.executions = 0;
 }
 
@@ -77,13 +77,16 @@ void add_executions(LdsSite& site, Traffic& traffic) {
 }
 
 void ProgramState::add_traffic() {
-  for (GlobalSite* site : used_global) add_executions(*site, traffic);
+  for (GlobalSite* site : used_global) add_executions(*site, *this);
   for (LdsSite* site : used_lds) add_executions(*site, traffic);
 }
 
 void ProgramState::forget_launch() {
   last_matrix = nullptr;
-  for (GlobalSite* site : used_global) site->forget_span();
+  for (GlobalSite* site : used_global) {
+    site->forget_span();
+    site->piece = 0;  // every launch has one: its arguments
+  }
 }
 
 }  // namespace rdna

@@ -38,11 +38,12 @@ struct GlobalSite : Pattern {
   i64 lowest_line = 0;  // counted from the line of the first active lane
   u32 run_count = 0;
   LineRun runs[2 * kLanes];
-  // The span of the last execution: it holds every lane if the first lane's address - begin <= room.
+  // The span and piece of the last execution: the piece holds every lane if the first lane's address - begin <= room.
   u64 begin = ~u64{0}, room = 0;
   u64 origin = 0;
   u64* lines = nullptr;
   u32 span = 0;
+  u32 piece = 0;
 
   void forget_span() { begin = ~u64{0}, room = 0; }
   void count_segments(u32 first_byte);
@@ -55,7 +56,6 @@ struct LdsSite : Pattern {
 };
 
 struct Traffic {
-  u64 bytes = 0;
   u64 segments[3] = {};  // of 32, 64 and 128 bytes
   u64 lds_cycles = 0, lds_minimum = 0;
 };
@@ -81,7 +81,7 @@ struct ProgramState {
     }
     return *lds[inst];
   }
-  void add_traffic();   // of all sites to `traffic`
+  void add_traffic();   // of all sites to `requested` and `traffic`
   void forget_launch();
 
   std::vector<u64> executed;
@@ -89,13 +89,14 @@ struct ProgramState {
   std::vector<std::unique_ptr<LdsSite>> lds;
   std::vector<GlobalSite*> used_global;
   std::vector<LdsSite*> used_lds;
+  std::vector<u64> requested;  // bytes, of each piece of the launch's memory
   Traffic traffic;
   std::shared_ptr<MatrixMemory> matrices;
   const Wave* last_matrix_wave = nullptr;  // whose last matrix instruction was ..
   const Inst* last_matrix = nullptr;       // .. and left its A in `matrices`
 };
 
-void add_executions(GlobalSite&, Traffic&);
+void add_executions(GlobalSite&, ProgramState&);
 void add_executions(LdsSite&, Traffic&);
 
 }  // namespace rdna

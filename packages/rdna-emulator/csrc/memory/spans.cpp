@@ -48,9 +48,10 @@ void AddressSpace::reset(std::vector<NamedSpan> named, SparseBits& bits) {
       last.writable |= next.writable;
       last.last_name = k;
     } else {
-      spans_.push_back({next.begin, next.end, next.origin, next.writable, nullptr, k, k});
+      spans_.push_back({next.begin, next.end, next.origin, next.writable, nullptr, k, k, 0});
     }
   }
+  make_pieces();
   const auto counted = [&](const Span& span) { return named_[span.first_name].counted; };
   for (const Span& span : spans_) words += counted(span) ? words_of(span) : 0;
   u64* next = bits.reserve(words);
@@ -58,6 +59,23 @@ void AddressSpace::reset(std::vector<NamedSpan> named, SparseBits& bits) {
     if (!counted(span)) continue;
     span.lines = next;
     next += words_of(span);
+  }
+}
+
+void AddressSpace::make_pieces() {
+  pieces_.clear();
+  std::vector<u64> ends;
+  for (Span& span : spans_) {
+    span.first_piece = static_cast<u32>(pieces_.size());
+    if (span.first_name == span.last_name) {
+      pieces_.push_back({span.begin, span.end});
+      continue;
+    }
+    ends.clear();
+    for (u32 k = span.first_name; k <= span.last_name; ++k) ends.insert(ends.end(), {named_[k].begin, named_[k].end});
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    for (std::size_t k = 1; k < ends.size(); ++k) pieces_.push_back({ends[k - 1], ends[k]});
   }
 }
 
@@ -91,6 +109,18 @@ u64 AddressSpace::count_lines(const std::vector<TouchedWord>& touched) {
     }
   }
   return total;
+}
+
+void AddressSpace::count_requested(const std::vector<u64>& of_pieces) {
+  for (const Span& span : spans_) {
+    for (u32 piece = span.first_piece; piece < pieces_.size() && pieces_[piece].begin < span.end; ++piece) {
+      if (!of_pieces[piece]) continue;
+      for (u32 k = span.first_name; k <= span.last_name; ++k) {
+        const bool named = named_[k].begin <= pieces_[piece].begin && pieces_[piece].end <= named_[k].end;
+        if (named) named_[k].requested += of_pieces[piece];
+      }
+    }
+  }
 }
 
 std::string AddressSpace::describe(u64 address, u32 bytes, bool write) const {

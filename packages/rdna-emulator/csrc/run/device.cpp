@@ -1,6 +1,7 @@
 #include "run/device.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace rdna {
@@ -90,7 +91,7 @@ void Device::run(const Job& job, u32 helpers) {
 }
 
 void Device::collect(Module& module, LaunchOutcome& outcome, Launch& launch) {
-  std::vector<u64> executed(module.program.insts.size());
+  std::vector<u64> executed(module.program.insts.size()), requested(launch.space.pieces().size());
   std::vector<TouchedWord> touched;
   for (const auto& seat : seats_) {
     Worker& worker = seat->worker;
@@ -99,7 +100,7 @@ void Device::collect(Module& module, LaunchOutcome& outcome, Launch& launch) {
     worker.state = nullptr;
     state->add_traffic();
     state->forget_launch();
-    outcome.traffic.bytes += state->traffic.bytes;
+    for (std::size_t k = 0; k < requested.size(); ++k) requested[k] += state->requested[k];
     for (int k = 0; k < 3; ++k) outcome.traffic.segments[k] += state->traffic.segments[k];
     outcome.traffic.lds_cycles += state->traffic.lds_cycles;
     outcome.traffic.lds_minimum += state->traffic.lds_minimum;
@@ -114,6 +115,8 @@ void Device::collect(Module& module, LaunchOutcome& outcome, Launch& launch) {
     outcome.wave_instructions += executed[k];
     outcome.by_class[static_cast<u32>(op ? op->cls : OpClass::other)] += executed[k];
   }
+  outcome.requested = std::accumulate(requested.begin(), requested.end(), u64{0});
+  launch.space.count_requested(requested);
   outcome.unique_lines = launch.space.count_lines(touched);
   outcome.spans = launch.space.named();
 }
@@ -152,6 +155,7 @@ LaunchOutcome Device::launch(Module& module, const LaunchRequest& request) {
   const Job job = [&](Seat& seat) {
     auto& state = module.states[seat.worker.number];
     if (!state) state = std::make_unique<ProgramState>(module.program.insts.size());
+    state->requested.assign(launch.space.pieces().size(), 0);
     seat.worker.state = state.get();
     seat.worker.clock = 0;
     request.random ? run_at_random(launch, seat.worker, seat.slots, request.seed)

@@ -39,9 +39,10 @@ struct LaunchOutcome {
   ModelResult model;
   u64 wave_instructions = 0;
   u64 by_class[kClasses] = {};
+  u64 requested = 0;  // bytes asked of global memory
   Traffic traffic;
   u64 unique_lines = 0;
-  std::vector<NamedSpan> spans;  // with their lines, in address order
+  std::vector<NamedSpan> spans;  // with their counts, in address order
 };
 
 class Device {

@@ -244,12 +244,14 @@ class Kernel:
         launch.kernarg_bytes = len(data)
         launch.spans = span_array
         launch.span_count = len(spans)
+        span_bytes = (ctypes.c_uint64 * len(spans))()
+        launch.span_bytes = span_bytes
         device = self.module.device
         with device._lock:
             functions().rdna_run(device._handle, self.module._handle, ctypes.byref(launch))
             if launch.failed:
                 raise self._failure(launch)
-            return self._report(launch, span_array, workgroups, threads, bool(mask & MEASURE_MODEL))
+            return self._report(launch, span_array, span_bytes, workgroups, threads, bool(mask & MEASURE_MODEL))
 
     def _check_size(self, grid: Dim3, block: Dim3, dynamic_lds: int) -> None:
         if self._refusal:
@@ -280,17 +282,22 @@ class Kernel:
         fault = _FAULTS[int(launch.failed) - 1]
         return fault(self.module._with_source(message))
 
-    def _report(self, launch: LaunchRecord, spans: Any, grid: Dim3, block: Dim3, with_model: bool) -> Report:
+    def _report(
+        self, launch: LaunchRecord, spans: Any, span_bytes: Any, grid: Dim3, block: Dim3, with_model: bool
+    ) -> Report:
         by_class = dict(zip(class_names(), launch.by_class, strict=True))
         lines: dict[str, int] = {}
-        for span in spans:
+        requested: dict[str, int] = {}
+        for span, requested_bytes in zip(spans, span_bytes, strict=True):
             name = span.name.decode()
             lines[name] = lines.get(name, 0) + span.lines
+            requested[name] = requested.get(name, 0) + requested_bytes
         counts = {
             "wave_instructions": launch.wave_instructions,
             "by_class": by_class,
             "wmma": by_class["wmma"],
             "global_bytes_requested": launch.bytes_requested,
+            "global_bytes_requested_by_argument": requested,
             "segments_32": launch.segments[0],
             "segments_64": launch.segments[1],
             "segments_128": launch.segments[2],

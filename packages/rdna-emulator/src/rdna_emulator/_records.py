@@ -73,6 +73,7 @@ class LaunchRecord(ctypes.Structure):
         ("model_workgroup_count", ctypes.c_uint64),
         ("model_issue", ctypes.c_uint64),
         ("model_stalls", ctypes.c_uint64 * STALLS),
+        ("span_bytes", ctypes.POINTER(ctypes.c_uint64)),
     )
 
 

@@ -15,7 +15,9 @@ class Report:
 
     - ``wave_instructions``: instructions, each counted once a wave; ``by_class`` divides them; ``wmma`` of them are
       matrix instructions.
-    - ``global_bytes_requested``: bytes that active lanes and scalar loads asked of global memory, broadcasts included.
+    - ``global_bytes_requested``: bytes that active lanes and scalar loads asked of global memory, broadcasts included;
+      ``global_bytes_requested_by_argument`` by name. What is asked of the kernel's own arguments and of the code object
+      has no name and is in the sum only; where arrays overlap, each has the bytes that it covers.
     - ``segments_32``, ``segments_64``, ``segments_128``: distinct aligned segments of so many bytes, summed over
       instructions.
     - ``unique_lines_128``: distinct 128-byte lines of the arguments' memory over the whole launch, and
