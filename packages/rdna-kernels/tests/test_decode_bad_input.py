@@ -344,7 +344,12 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
         ArgumentError,
         "counters shares memory with seq_lens",
     ),
-    "scratch of lists": (take("scratch", lambda s: (*s[:3], [0] * 99)), ExecutorError, "scratch counters: list"),
+    "scratch of lists": (
+        take("scratch", lambda s: (*s[:3], [0] * 99)),
+        ArgumentError,
+        r"scratch counters is \[0, .*\] of type list; it must be an array",
+    ),
+    "scratch of text": (put(scratch="four"), ArgumentError, "scratch partial_acc is 'f' of type str; it must be an"),
     # Entries.
     "variant by name": (put(variant=variant().name), ArgumentError, "variant is 'rdna_decode.*KernelVariant"),
     "variant of another page": (
@@ -373,7 +378,6 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
     "variant that is a list": (put(variant=[]), ArgumentError, r"variant is \[\]; it must be"),
     "softcap array": (put(softcap=np.zeros(4)), ArgumentError, "softcap is .*; it must be a number"),
     # Arrays that no executor reaches.
-    "lists": (take("seq_lens", list), ExecutorError, r"seq_lens: list"),
     "an array on a GPU": (take("kv_cache", OnGpu), ExecutorError, r"kv_cache: .*OnGpu on cuda:0.*numpy\.asarray"),
     "an executor by name": (put(executor="emulated"), ArgumentError, "executor is 'emulated'"),
 }

@@ -17,7 +17,7 @@ from rdna_kernels.decode_arguments import FEATURES as FEATURE_BITS
 from rdna_kernels.executors import EmulatedExecutor
 from rdna_kernels.executors.interface import Function
 from rdna_kernels.packing import Packer
-from rdna_registry import DEFAULT_TARGET
+from rdna_registry import DEFAULT_TARGET, plan_decode
 from recording_executor import RecordingExecutor, unpack
 from verdict import entry_of, lse_is_right, plan_of
 
@@ -217,14 +217,29 @@ def test_every_pair_of_features_has_its_own_prepared_call(executor: Executor) ->
         ("plan", [[0, 2 << 16, 0, 1], [0, 2 << 16 | 1, 3, 4]], r"plan\[1\].*without a gap"),
         ("plan", [[0, 2 << 16, 0, 4], [0, 2 << 16 | 1, 2, 5]], r"plan\[1\]"),
         ("plan", [[0, 1 << 16, 0, 5], [-1, -1, 5, 7]], r"plan\[1\]"),
+        ("plan", [[-1, -1, -1, -1]], "plan has no row for sequence 0 of 1"),
     ],
 )
-def test_values_that_no_softmax_and_no_planner_has(name: str, values: list[object], message: str) -> None:
+@pytest.mark.parametrize("window", [0, 48])
+def test_values_that_no_softmax_and_no_planner_has(name: str, values: list[object], message: str, window: int) -> None:
     q = np.zeros((1, 4, 64), np.float16)
     cache = np.zeros((30, 1, 16, 128), np.float16)
     table, lengths = np.arange(30, dtype=np.int32)[None], np.array([400], np.int32)
     out = np.full_like(q, 7)
     feature: dict[str, Any] = {name: np.array(values, np.int32 if name == "plan" else np.float32)}
     with pytest.raises(ArgumentError, match=message):
-        decode_attention(q, cache, table, lengths, out=out, executor=EmulatedExecutor("gfx1151"), **feature)
+        decode_attention(
+            q, cache, table, lengths, out=out, window=window, executor=EmulatedExecutor("gfx1151"), **feature
+        )
     assert (out == 7).all()
+
+
+def test_a_plan_that_leaves_a_sequence_out_is_refused_whatever_its_length(executor: Executor) -> None:
+    for lengths in ([70, 9, 30], [70, 0, 30]):
+        problem = make_problem(lengths)
+        plan = plan_of(problem, 1)
+        with pytest.raises(ArgumentError, match="plan has no row for sequence 1 of 3, whose output"):
+            problem.run(executor, plan=plan[plan[:, 0] != 1])
+        with pytest.raises(ArgumentError, match="plan has no row for sequence 1 of 3"):
+            problem.run(executor, plan=plan_decode([1, 0, 1], problem.seq_lens, entry_of(problem), 0, 1))
+        assert_right(problem, executor, plan=plan)

@@ -95,6 +95,29 @@ def test_tensors_that_no_executor_reaches() -> None:
         decode_attention(q.to_sparse(), cache, table, lengths)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors:UserWarning")
+@pytest.mark.parametrize("name", ["q", "seq_lens"])
+def test_masked_tensors_are_refused(name: str) -> None:
+    given = dict(zip(("q", "kv_cache", "block_table", "seq_lens"), tensors(make_problem([40])), strict=True))
+    given[name] = torch.masked.masked_tensor(given[name], torch.ones_like(given[name], dtype=torch.bool))
+    with pytest.raises(ArgumentError, match=f"^{name} is a MaskedTensor, and kernels read no mask"):
+        decode_attention(**given)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"softcap": "3"}, {"scale": "1"}, {"window": 1.5}, {"window": "1"}, {"q": [1.0]}, {"seq_lens": 3}, {"plan": [1]}],
+    ids=str,
+)
+def test_the_operator_names_what_has_a_wrong_kind(change: dict[str, Any]) -> None:
+    from rdna_kernels import torch_ops
+
+    assert torch_ops is not None
+    given = dict(zip(("q", "kv_cache", "block_table", "seq_lens"), tensors(make_problem([40])), strict=True))
+    with pytest.raises(RuntimeError, match=f"for argument '{next(iter(change))}' but instead found type"):
+        torch.ops.rdna.decode_attention(**{**given, **change})
+
+
 @pytest.fixture
 def rocm(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """The stand-in runtime, and a torch that says it is a ROCm build whose tensors of the CPU are device 0's."""

@@ -5,6 +5,7 @@ torch is never imported here: a torch tensor can only be given by who has import
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
@@ -160,6 +161,17 @@ def look(array: Any) -> Look:
     return _LOOKS.get(type(array), _first_look)(array)
 
 
+def why_no_array(given: Any) -> str | None:
+    """What something is that no kernel could read wherever it lived; None of arrays of any library and place."""
+    if _is_masked(given):
+        return f"a {type(given).__name__}, and kernels read no mask; pass a plain array"
+    # What names a device is an array there; NumPy's scalars name one too.
+    if kind_of(given) is not _UNKNOWN or (hasattr(given, "device") and not isinstance(given, np.generic)):
+        return None
+    what = "None" if given is None else f"{reprlib.repr(given)} of type {type(given).__name__}"
+    return f"{what}; it must be an array: NumPy's, a torch tensor, or one with __cuda_array_interface__ or DLPack"
+
+
 def dense_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Strides in bytes of a C-contiguous array."""
     strides = [itemsize]
@@ -181,6 +193,8 @@ def host_array(array: Any) -> np.ndarray[Any, Any]:
 
 def _find_kind(array: Any) -> ArrayKind:
     torch = sys.modules.get("torch")
+    if _is_masked(array):
+        return _UNKNOWN
     if isinstance(array, np.ndarray):
         return NUMPY
     if torch is not None and isinstance(array, torch.Tensor):
@@ -190,6 +204,11 @@ def _find_kind(array: Any) -> ArrayKind:
     if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
         return _DLPACK
     return _UNKNOWN
+
+
+def _is_masked(given: Any) -> bool:
+    masked_tensor = getattr(sys.modules.get("torch.masked"), "MaskedTensor", None)
+    return isinstance(given, np.ma.MaskedArray) or (masked_tensor is not None and isinstance(given, masked_tensor))
 
 
 _LOOKS: dict[type, Callable[[Any], Look]] = {np.ndarray: NUMPY.look, type(None): lambda array: (None, 0)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -10,9 +9,10 @@ from rdna_registry import KernelVariant
 
 from rdna_kernels.decode_call import decode_call
 from rdna_kernels.decode_features import SMALLEST_SCALE, Features, as_softcap
-from rdna_kernels.decode_prepared import ARRAYS, PreparedDecode
+from rdna_kernels.decode_prepared import ARRAYS, REQUIRED_ARRAYS, PreparedDecode
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.executors import Executor, executor_for, executor_of, require_reachable
+from rdna_kernels.numbers_given import as_integer, as_real
 from rdna_kernels.record import LaunchRecord
 from rdna_kernels.scratch_check import require_scratch
 
@@ -63,13 +63,16 @@ def decode_attention(
     lse: float32 `[num_seqs * max_query_len, num_q_heads]`, its strides free, to be written: the natural logarithm of
         the sum that a row's weights are divided by, the sink's share included; -inf for a row without keys.
     plan: int32 `[rows, 4]`, the work list of `rdna_registry.plan_decode` for this batch, instead of an even split. It
-        must name every sequence; the rows of one that it leaves out are not written. Scratch then has a slot for each
-        of the plan's rows: `make_scratch` with `max_seqs` of at least rows / `variant.max_segments` has enough.
+        must name every sequence, also those without keys. On a GPU, where the host does not read it, the rows of a
+        sequence that it leaves out are not written: a new `out` holds there what its memory held. Scratch then has a
+        slot for each of the plan's rows: `make_scratch` with `max_seqs` of at least rows / `variant.max_segments` has
+        enough.
 
     Bases and strides of q, kv_cache and out are multiples of 16 bytes and the last dimension is dense; strides may not
     overlap, and out may share no memory with an input. Rows at a position below 0, so all rows of a sequence of length
     0, are zero. Everything is checked before anything is written: ArgumentError, UnsupportedError, MissingBuildError or
-    ExecutorError. What stands in seq_lens and block_table is checked where the host can read it, so not on a GPU.
+    ExecutorError. What stands in seq_lens, block_table, sinks, alibi_slopes and plan is checked where the host can read
+    it: on a GPU only by `HipExecutor(debug=True)`.
     """
     if type(softcap) is not float or softcap != 0:  # the usual one is no question
         softcap = as_softcap(softcap)
@@ -82,9 +85,9 @@ def decode_attention(
     elif not isinstance(executor, Executor):
         _refuse_executor(executor)
     if type(max_query_len) is not int:
-        max_query_len = _integer("max_query_len", max_query_len)
+        max_query_len = as_integer("max_query_len", max_query_len)
     if type(window) is not int:
-        window = _integer("window", window)
+        window = as_integer("window", window)
     if scale is not None:
         scale = _scale(scale)
     arrays = (q, kv_cache, block_table, seq_lens, sinks, alibi_slopes, plan, out, lse)
@@ -138,7 +141,9 @@ def _prepare(
 
 
 def _named(*arrays: Any) -> dict[str, Any]:
-    return {name: array for name, array in zip(ARRAYS, arrays, strict=True) if array is not None}
+    return {
+        name: array for name, array in zip(ARRAYS, arrays, strict=True) if array is not None or name in REQUIRED_ARRAYS
+    }
 
 
 def _entry(variant: Any) -> KernelVariant | None:
@@ -158,18 +163,8 @@ def _require_report(report: Any) -> None:
         raise ArgumentError(f"report is {report!r}; it must be a list, to which a LaunchRecord is appended, or None")
 
 
-def _integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{name} is {value!r}; it must be an integer") from None
-
-
 def _scale(scale: Any) -> float:
-    try:
-        value = float(scale)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"scale is {scale!r}; it must be a number") from None
+    value = scale if type(scale) is float else as_real("scale", scale)
     if not abs(value) <= _LARGEST_SCALE:
         raise ArgumentError(f"scale is {value}; it must be a number of at most {_LARGEST_SCALE:g} in size")
     return value if abs(value) >= SMALLEST_SCALE else 0.0

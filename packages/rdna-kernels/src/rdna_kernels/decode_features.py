@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rdna_kernels.decode_arguments import FEATURES
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.layout import Layout, element_strides, require_apart, require_dense_last, require_dtype, require_shape
+from rdna_kernels.numbers_given import as_real
 
 SMALLEST_SCALE = 2.0**-80
 """Scores of fp16 times less change no weight in fp32, and kernels divide by the scale: below it, a scale is 0."""
@@ -75,10 +76,7 @@ def as_softcap(softcap: object) -> float:
     """The softcap as a float; 0 and None are no softcap. ArgumentError outside `SOFTCAP_RANGE`."""
     if softcap is None:
         return 0.0
-    try:
-        value = float(softcap)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ArgumentError(f"softcap is {softcap!r}; it must be a number") from None
+    value = as_real("softcap", softcap)
     least, most = SOFTCAP_RANGE
     if value and not least <= value <= most:
         raise ArgumentError(f"softcap is {value}; it must be 0 (none) or {least:g} to {most:g}")

@@ -21,7 +21,9 @@ from rdna_kernels.scratch import Scratch
 from rdna_kernels.scratch_check import check_scratch, cut_scratch, require_zero_counters
 
 ARRAYS = ("q", "kv_cache", "block_table", "seq_lens", "sinks", "alibi_slopes", "plan", "out", "lse")
-"""The arrays of a call; those from sinks on may be None."""
+"""The arrays of a call; those that are not among `REQUIRED_ARRAYS` may be None."""
+
+REQUIRED_ARRAYS = ARRAYS[:4]
 
 _SINKS, _OUT = ARRAYS.index("sinks"), ARRAYS.index("out")
 _SCRATCH = ("partial_acc", "partial_max", "partial_sum", "counters")
@@ -204,7 +206,7 @@ class PreparedDecode:
         plan = arrays[ARRAYS.index("plan")]
         rows = None if plan is None else executor.host_values(plan)
         if rows is not None:
-            check_plan(rows, self._layouts[ARRAYS.index("seq_lens")][0][0], call.constants["window"])  # type: ignore[index]
+            check_plan(rows, call.out_shape[0] // call.constants["max_query_len"])
         sinks, slopes = (arrays[_SINKS + k] for k in range(2))
         if sinks is not None or slopes is not None:
             check_logits(*(None if values is None else executor.host_values(values) for values in (sinks, slopes)))

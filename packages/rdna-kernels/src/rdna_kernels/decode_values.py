@@ -77,11 +77,12 @@ def check_logits(sinks: np.ndarray[Any, Any] | None, alibi_slopes: np.ndarray[An
             )
 
 
-def check_plan(plan: np.ndarray[Any, Any], num_seqs: int, window: int) -> None:
-    """Refuse a work list, int32 [rows, 4], that a kernel could not follow: ArgumentError names the first such row.
+def check_plan(plan: np.ndarray[Any, Any], num_seqs: int) -> None:
+    """Refuse a work list, int32 [rows, 4], that a kernel could not follow or that leaves a sequence out.
 
     A row has a sequence below `num_seqs` or is -1 throughout; a sequence's segments stand in rows one after another,
-    each from the key block where the one before ends; without a window the first begins at block 0.
+    the first from key block 0 (of those that the window leaves), each other from the block where the one before ends.
+    ArgumentError names the first row, or the first sequence, for which that is not so.
     """
     wanted: tuple[int, int, int, int] | None = None  # sequence, segment, segments and first block of the next row
     seen: set[int] = set()
@@ -90,7 +91,7 @@ def check_plan(plan: np.ndarray[Any, Any], num_seqs: int, window: int) -> None:
             continue
         segment, segments = packed & 0xFFFF, packed >> 16
         bad = not 0 <= sequence < num_seqs or segments < 1 or first < 0 or blocks < 0
-        starts = wanted is None and segment == 0 and sequence not in seen and (window > 0 or first == 0)
+        starts = wanted is None and segment == 0 and sequence not in seen and first == 0
         if bad or not (starts or (sequence, segment, segments, first) == wanted):
             raise ArgumentError(
                 f"plan[{number}] is {[sequence, packed, first, blocks]}; a row is {{sequence below {num_seqs}, "
@@ -101,3 +102,9 @@ def check_plan(plan: np.ndarray[Any, Any], num_seqs: int, window: int) -> None:
         wanted = (sequence, segment + 1, segments, first + blocks) if segment + 1 < segments else None
     if wanted is not None:
         raise ArgumentError(f"plan ends within the segments of sequence {wanted[0]}; it must have all of them")
+    if len(seen) < num_seqs:
+        missing = min(set(range(num_seqs)) - seen)
+        raise ArgumentError(
+            f"plan has no row for sequence {missing} of {num_seqs}, whose output would not be written: plan every "
+            "sequence of the batch with at least 1 query token, also one without keys"
+        )

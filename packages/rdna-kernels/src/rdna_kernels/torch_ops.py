@@ -6,7 +6,8 @@
   scratch: with it nothing is allocated, and the call can be captured in a graph. Its scratch is (partial_acc,
   partial_max, partial_sum, counters) of `rdna_registry.make_scratch`; give all four or none.
 
-Arguments and errors are those of `rdna_kernels.decode_attention`. Both have fake implementations, so torch.compile can
+Arguments and errors are those of `rdna_kernels.decode_attention`, but that torch checks their kinds first, by their
+names, with a RuntimeError; True and False are numbers to it. Both have fake implementations, so torch.compile can
 trace them; neither has a gradient.
 """
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rdna_kernels.arrays import HOST, kind_of
+from rdna_kernels.arrays import HOST, kind_of, why_no_array
 from rdna_kernels.catalogue import Catalogue
-from rdna_kernels.errors import ExecutorError
+from rdna_kernels.errors import ArgumentError, ExecutorError
 from rdna_kernels.executors.emulated import EmulatedExecutor
 from rdna_kernels.executors.hip import default_hip
 from rdna_kernels.executors.interface import Executor
@@ -35,8 +35,10 @@ def executor_of(array: Any) -> Executor | None:
 def executor_for(arrays: Mapping[str, Any]) -> Executor:
     """The executor for named arrays: the emulated one when all are the host's, a GPU's when all are on that GPU.
 
-    ExecutorError, naming what was found, what is built and what helps, for any others.
+    ExecutorError, naming what was found, what is built and what helps, for any others; ArgumentError for what is no
+    array at all.
     """
+    _require_arrays(arrays)
     executor = executor_of(next(iter(arrays.values())))
     if executor is None:
         raise ExecutorError(_unreachable(arrays, "one of the host or of a ROCm device", Catalogue.installed()))
@@ -45,12 +47,20 @@ def executor_for(arrays: Mapping[str, Any]) -> Executor:
 
 
 def require_reachable(executor: Executor, arrays: Mapping[str, Any]) -> None:
-    """ExecutorError when an executor cannot reach one of the named arrays."""
+    """ExecutorError when an executor cannot reach one of the named arrays, ArgumentError when one is no array."""
+    _require_arrays(arrays)
     for array in arrays.values():
         if not executor.accepts(array):
             raise ExecutorError(
                 _unreachable(arrays, f"{executor.name}, {executor.properties.name}", executor.catalogue)
             )
+
+
+def _require_arrays(arrays: Mapping[str, Any]) -> None:
+    for name, array in arrays.items():
+        given = why_no_array(array)
+        if given is not None:
+            raise ArgumentError(f"{name} is {given}")
 
 
 def _unreachable(arrays: Mapping[str, Any], wanted: str, catalogue: Catalogue) -> str:
