@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_catalogue import fake_catalogue
+from fake_catalogue import entry, fake_catalogue, write_catalogue
 from problem import make_problem
 from rdna_emulator import CHECKS
-from rdna_kernels import ArgumentError, Catalogue, EmulatedExecutor, ExecutorError, LaunchRecord
+from rdna_kernels import ArgumentError, Catalogue, EmulatedExecutor, ExecutorError, LaunchRecord, MissingBuildError
 from rdna_kernels.executors.choice import default_emulated, executor_for
 from rdna_registry import DEFAULT_TARGET, TARGETS, builds
 
@@ -75,7 +75,7 @@ def test_without_the_emulator_the_command_that_helps_is_named(monkeypatch: pytes
         EmulatedExecutor()
 
 
-@pytest.mark.parametrize("fault", ["another target", "truncated", "not ELF"])
+@pytest.mark.parametrize("fault", ["another target", "truncated", "not ELF", "empty"])
 def test_a_code_object_that_cannot_run_is_refused(tmp_path: Path, fault: str) -> None:
     installed = Catalogue.installed()
     fake_catalogue(tmp_path)
@@ -85,11 +85,14 @@ def test_a_code_object_that_cannot_run_is_refused(tmp_path: Path, fault: str) ->
             "another target": installed.code(build.name, "gfx1100"),
             "truncated": good[: len(good) // 2],
             "not ELF": b"#!/bin/sh\n" + good,
+            "empty": b"",
         }[fault]
         (tmp_path / DEFAULT_TARGET / f"{build.name}.hsaco").write_bytes(code)
     problem = make_problem([20])
     out = np.full(problem.q.shape, 7, np.float16)
-    message = r"the emulated gfx1151 refuses a code object .*built targets: gfx1151.*uv sync --reinstall-package"
+    message = (
+        r"the emulated gfx1151 refuses a code object: .*built targets: gfx1151.*\.hsaco .*uv sync --reinstall-package"
+    )
     with pytest.raises(ExecutorError, match=message):
         problem.run(EmulatedExecutor(catalogue=Catalogue(tmp_path)), out=out)
     assert (out == 7).all()
@@ -100,8 +103,28 @@ def test_a_code_object_without_its_kernel_is_refused(tmp_path: Path) -> None:
     first, second = sorted(record.name for record in catalogue.records)[:2]
     code = Catalogue.installed().code(first, DEFAULT_TARGET)
     (tmp_path / DEFAULT_TARGET / f"{second}.hsaco").write_bytes(code)
-    with pytest.raises(ExecutorError, match=f"the code object of {second} holds no such kernel, but: {first}"):
+    message = rf"the code object of {second} holds no such kernel, but: {first}.*; .*/{second}\.hsaco "
+    with pytest.raises(ExecutorError, match=message):
         EmulatedExecutor(catalogue=catalogue).build_function(second)
+
+
+@pytest.mark.parametrize("code", [b"", b"\x7fELF", b"#!/bin/sh"], ids=["empty", "truncated", "a script"])
+def test_a_damaged_build_of_the_users_is_named_with_the_command_that_helps(tmp_path: Path, code: bytes) -> None:
+    name = builds(head_sizes=(72,))[0].name
+    user = tmp_path / "user" / DEFAULT_TARGET
+    user.mkdir(parents=True)
+    (user / f"{name}.json").write_text(json.dumps(entry(name, DEFAULT_TARGET)))
+    (user / f"{name}.hsaco").write_bytes(code)
+    catalogue = Catalogue(write_catalogue(tmp_path / "wheel", DEFAULT_TARGET, {}).folder, tmp_path / "user")
+    message = (
+        rf"{user}/{name}\.hsaco was built on this machine: remove it, and build it again with "
+        f"`python -m rdna_kernels build --target {DEFAULT_TARGET} --head-size 72`"
+    )
+    with pytest.raises(ExecutorError, match=message):
+        EmulatedExecutor(catalogue=catalogue).build_function(name)
+    (user / f"{name}.hsaco").unlink()
+    with pytest.raises(MissingBuildError, match=message):
+        EmulatedExecutor(catalogue=catalogue).build_function(name)
 
 
 def test_the_manifest_is_plain_json() -> None:

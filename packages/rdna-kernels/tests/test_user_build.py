@@ -48,6 +48,10 @@ def test_build_list_and_clean(
     assert found.code(NAME, "gfx1150").startswith(b"\x7fELF")
     assert command.main(["build", "--target", "gfx1150"]) == 0
     assert capsys.readouterr().out.startswith("0 built")
+    (folder / "gfx1150" / f"{NAME}.hsaco").unlink()
+    assert command.main(["build", "--target", "gfx1150"]) == 0
+    assert capsys.readouterr().out.startswith("1 built")
+    assert found.code(NAME, "gfx1150").startswith(b"\x7fELF")
     assert command.main(["build", "--list"]) == 0
     assert f"gfx1150 {NAME}" in capsys.readouterr().out
     assert command.main(["build", "--clean"]) == 0

@@ -6,7 +6,15 @@ import argparse
 import shutil
 import sys
 
-from rdna_registry import BUILDABLE_HEAD_SIZES, BUILDABLE_TARGETS, DEFAULT_TARGET, SERVED_HEAD_SIZES, TARGETS, builds
+from rdna_registry import (
+    BUILDABLE_HEAD_SIZES,
+    BUILDABLE_TARGETS,
+    DEFAULT_TARGET,
+    SERVED_HEAD_SIZES,
+    TARGETS,
+    Build,
+    builds,
+)
 
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.errors import MissingBuildError
@@ -39,14 +47,20 @@ def main(arguments: list[str] | None = None) -> int:
     if options.target not in [target.name for target in TARGETS]:
         print(f"{options.target} is compiled for, but nothing of it was ever run: untested", file=sys.stderr)
     try:
-        there = {(record.name, record.target) for record in Catalogue(Catalogue.installed().folder, folder).records}
-        missing = [wanted for wanted in builds(head_sizes=sizes) if (wanted.name, options.target) not in there]
+        missing = _missing(Catalogue(Catalogue.installed().folder, folder), options.target, sizes)
         build(sources, folder, missing, options.target, lambda text: print(text, file=sys.stderr, flush=True))
     except (BuildError, MissingBuildError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     print(f"{len(missing)} built for {options.target} in {folder}; the others were there")
     return 0
+
+
+def _missing(catalogue: Catalogue, target: str, head_sizes: tuple[int, ...]) -> list[Build]:
+    """The builds that there are not; one whose code object was removed is not there."""
+    listed = {record.name for record in catalogue.records if record.target == target}
+    wanted = builds(head_sizes=head_sizes)
+    return [build for build in wanted if build.name not in listed or not catalogue.file(build.name, target).is_file()]
 
 
 def _head_size(text: str) -> int:

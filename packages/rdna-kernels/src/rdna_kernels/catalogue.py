@@ -105,16 +105,27 @@ class Catalogue:
 
     def code(self, name: str, target: str) -> bytes:
         """The code object (an ELF file's bytes) of a build for a target; MissingBuildError when it does not exist."""
-        self.record(name, target)
-        folder = self.folder if self._by_key[name, target] is not self._built_by_user.get((name, target)) else self.user
-        file = (folder or self.folder) / target / f"{name}.hsaco"
         try:
-            return file.read_bytes()
+            return self.file(name, target).read_bytes()
         except OSError as error:
             raise MissingBuildError(
-                f"{name} is in the manifest of {self.folder}, but {file} cannot be read ({error}): build again with "
-                "`uv sync --reinstall-package rdna-kernels`, or install the rdna-kernels wheel again"
+                f"{name} is listed for {target}, but its object cannot be read ({error}): {self.mend(name, target)}"
             ) from error
+
+    def file(self, name: str, target: str) -> Path | Traversable:
+        """Where the code object of a build for a target lies; MissingBuildError when there is no such build."""
+        record = self.record(name, target)
+        users = self.user is not None and record is self._built_by_user.get((name, target))
+        folder = self.user if self.user is not None and users else self.folder
+        return folder / target / f"{name}.hsaco"
+
+    def mend(self, name: str, target: str) -> str:
+        """What to do about a code object that is of no use, for a message: it begins with the file."""
+        file = self.file(name, target)
+        if self.user is not None and file == self.user / target / f"{name}.hsaco":
+            command = build_command(name, target) or "python -m rdna_kernels build"
+            return f"{file} was built on this machine: remove it, and build it again with `{command}`"
+        return f"{file} came with rdna-kernels: `uv sync --reinstall-package rdna-kernels`, or install the wheel again"
 
     def _look_again(self) -> None:
         """Forget what the user's folder held: another process may have built since."""

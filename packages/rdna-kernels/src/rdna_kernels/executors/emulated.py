@@ -100,8 +100,8 @@ class EmulatedExecutor(Executor):
             return self._device.load(code)
         except self._refusal as error:
             raise ExecutorError(
-                f"the emulated {self.target} refuses a code object of {self.catalogue.folder} ({error}); built "
-                f"targets: {self.catalogue.built_targets}. Build again with `uv sync --reinstall-package rdna-kernels`"
+                f"the emulated {self.target} refuses a code object: {error}; built targets: "
+                f"{self.catalogue.built_targets}"
             ) from error
 
     def function(self, module: Any, name: str) -> Function:

@@ -21,6 +21,7 @@ from rdna_kernels.executors.hip_library import HipLibrary, hip_library
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
 
 _TO_HOST = 2
+_ELF_HEADER = 64
 _Pointers = ctypes.c_char_p * 1
 
 
@@ -131,6 +132,8 @@ class HipExecutor(Executor):
             raise ArgumentError(
                 "a graph is being captured, in which no kernel can be loaded: make the call once before the capture"
             )
+        if len(code) < _ELF_HEADER:  # the runtime is told no size, and would read past it
+            raise ExecutorError(f"a code object of {len(code)} bytes is truncated")
         module = ctypes.c_void_p()
         try:
             with on_device(self.library, self.device):
@@ -139,9 +142,9 @@ class HipExecutor(Executor):
             raise
         except ExecutorError as error:
             raise ExecutorError(
-                f"HIP device {self.device} ({self._properties.name}, {self.target}) refuses a code object of "
-                f"{self.catalogue.folder}: {error}; built targets: {self.catalogue.built_targets}, compiled by "
-                f"{self.catalogue.compiler}. Install the rdna-kernels wheel again, or a newer ROCm"
+                f"HIP device {self.device} ({self._properties.name}, {self.target}) refuses a code object: {error}; "
+                f"built targets: {self.catalogue.built_targets}, compiled by {self.catalogue.compiler}. A newer ROCm "
+                "may take it, else"
             ) from error
         return _Module(module.value or 0, code)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from rdna_kernels.arrays import HOST, kind_of, look
 from rdna_kernels.catalogue import Catalogue
+from rdna_kernels.errors import ExecutorError, OutOfMemoryError
 from rdna_kernels.layout import Layout
 from rdna_kernels.scratch import ScratchPool
 
@@ -77,7 +78,7 @@ class Executor(ABC):
     def build_function(self, build_name: str, suffix: str = "") -> Function:
         """The kernel of a build, whose code object is loaded at the first call; `suffix` names another one of it.
 
-        MissingBuildError when the catalogue lacks it, ExecutorError when the device refuses it.
+        MissingBuildError when the catalogue lacks it, ExecutorError, which names its file, when the device refuses it.
         """
         name = build_name + suffix
         function = self._functions.get(name)
@@ -85,12 +86,19 @@ class Executor(ABC):
             with self._loading:
                 function = self._functions.get(name)
                 if function is None:
-                    module = self._modules.get(build_name)
-                    if module is None:
-                        module = self.load(self.catalogue.code(build_name, self.target))
-                        self._modules[build_name] = module
-                    function = self._functions[name] = self.function(module, name)
+                    try:
+                        function = self._functions[name] = self.function(self._module(build_name), name)
+                    except OutOfMemoryError:
+                        raise
+                    except ExecutorError as error:
+                        raise ExecutorError(f"{error}; {self.catalogue.mend(build_name, self.target)}") from error
         return function
+
+    def _module(self, build_name: str) -> Any:
+        module = self._modules.get(build_name)
+        if module is None:
+            module = self._modules[build_name] = self.load(self.catalogue.code(build_name, self.target))
+        return module
 
     def remember(self, key: Hashable, prepared: Any) -> None:
         """Keep a call that has passed its checks in `prepared`; all others go when there are too many."""
