@@ -25,14 +25,14 @@ RDNA_INLINE Block<To, n> converted(const From* from) {
 // Makes the compiler keep an array in memory: the host converts a memory operand with half the work of a register.
 RDNA_INLINE void in_memory(void* array) { asm volatile("" : : "r"(array) : "memory"); }
 
-// By k: the rows of A, and the columns of B by lane.
+// By k: the rows of A, and the columns of B for each half of the wave.
 template <class T>
 struct alignas(256) Rows {
   T a[kDepth][kHalf];
 };
 template <class T>
 struct alignas(256) Columns {
-  T b[kDepth][kLanes];
+  T b[2][kDepth][kHalf];
 };
 
 #if __AVX512F__
@@ -44,12 +44,15 @@ template <class T>
 constexpr int kHostLanes = kHostBytes / static_cast<int>(sizeof(T));
 
 // All of D, as many results at a time as stay in registers. `initial(j, lane)` gives the addends and
-// `finish(j, lane, sums)` takes the sums of one host register of lanes, from `lane` on.
+// `finish(j, lane, sums)` takes the sums of one host register of lanes, from `lane` on. With `twice` the upper half of
+// the wave has the columns of the lower one.
 template <class T, class Initial, class Finish>
-RDNA_INLINE void multiply(const Rows<T>& rows, const Columns<T>& columns, Initial initial, Finish finish) {
+RDNA_INLINE void multiply(const Rows<T>& rows, const Columns<T>& columns, bool twice, Initial initial, Finish finish) {
   constexpr int kWidth = kHostLanes<T>, kRegisters = kHalf / kWidth < 2 ? 1 : 2, kRows = kHostBytes / 8;
   for (int h = 0; h < 2; ++h) {
-    for (int lane = kHalf * h; lane < kHalf * (h + 1); lane += kRegisters * kWidth) {
+    const T(*b_of)[kHalf] = columns.b[twice ? 0 : h];
+    for (int column = 0; column < kHalf; column += kRegisters * kWidth) {
+      const int lane = kHalf * h + column;
       for (int j = 0; j < kResults; j += kRows) {
         Block<T, kWidth> sums[kRows][kRegisters];
         for (int r = 0; r < kRows; ++r)
@@ -57,7 +60,7 @@ RDNA_INLINE void multiply(const Rows<T>& rows, const Columns<T>& columns, Initia
 #pragma clang loop unroll(disable)
         for (int k = 0; k < kDepth; ++k) {
           Block<T, kWidth> b[kRegisters];
-          for (int n = 0; n < kRegisters; ++n) b[n] = block<T, kWidth>(&columns.b[k][lane + n * kWidth]);
+          for (int n = 0; n < kRegisters; ++n) b[n] = block<T, kWidth>(&b_of[k][column + n * kWidth]);
           for (int r = 0; r < kRows; ++r)
             for (int n = 0; n < kRegisters; ++n)
               sums[r][n] = __builtin_elementwise_fma(Block<T, kWidth>(rows.a[k][2 * (j + r) + h]), b[n], sums[r][n]);
@@ -80,7 +83,7 @@ RDNA_INLINE Eight rows_of_four(const double* a, int j) {
 
 // Both halves of four columns at once: `initial(j)` gives eight addends, `finish(j, sums)` takes the sums.
 template <class Initial, class Finish>
-RDNA_INLINE void multiply_four(const Rows<double>& rows, const double (*b)[kLanes], Initial initial, Finish finish) {
+RDNA_INLINE void multiply_four(const Rows<double>& rows, const double (*b)[kHalf], Initial initial, Finish finish) {
   constexpr int kRows = kHostBytes / 8;
   for (int j = 0; j < kResults; j += kRows) {
     Eight sums[kRows];
@@ -97,7 +100,7 @@ RDNA_INLINE void multiply_four(const Rows<double>& rows, const double (*b)[kLane
 
 // Eight columns: `initial(j, h)` gives the addends of half h, `finish(j, lower, upper)` takes the sums of both.
 template <class Initial, class Finish>
-RDNA_INLINE void multiply_eight(const Rows<double>& rows, const double (*b)[kLanes], Initial initial, Finish finish) {
+RDNA_INLINE void multiply_eight(const Rows<double>& rows, const double (*b)[kHalf], Initial initial, Finish finish) {
   constexpr int kRows = kHostBytes * kHostBytes / 512;
   for (int j = 0; j < kResults; j += kRows) {
     Eight sums[2][kRows];
@@ -209,22 +212,26 @@ RDNA_INLINE void load_rows(const u32 (*a)[kLanes], u32 signs, Rows<double>& rows
 
 // Sixteen lanes of b, which `arrange(r)` has taken of register r.
 template <class Format, class Arrange>
-RDNA_INLINE void load_columns(Arrange arrange, u32 signs, int at, double (*b)[kLanes]) {
+RDNA_INLINE void load_columns(Arrange arrange, u32 signs, double (*b)[kHalf]) {
   alignas(64) u32 pairs[kDepth / 2][kHalf];
   for (int r = 0; r < kDepth / 2; ++r) block<u32, kHalf>(pairs[r]) = Format::arranged(arrange(r) ^ signs);
   in_memory(&pairs);
   alignas(64) float wide[kDepth][kHalf];
   for (int r = 0; r < kDepth / 2; ++r) Format::split(pairs[r], wide[2 * r], wide[2 * r + 1]);
   in_memory(&wide);
-  for (int k = 0; k < kDepth; ++k) block<double, kHalf>(&b[k][at]) = converted<double, float, kHalf>(wide[k]);
+  for (int k = 0; k < kDepth; ++k) block<double, kHalf>(b[k]) = converted<double, float, kHalf>(wide[k]);
+}
+
+// The columns of one half of the wave, or of both.
+template <class Format>
+RDNA_INLINE void load_half(const u32 (*b)[kLanes], u32 signs, int h, Columns<double>& columns) {
+  const auto lanes = [=](int r) __attribute__((always_inline)) { return block<u32, kHalf>(&b[r][kHalf * h]); };
+  load_columns<Format>(lanes, signs, columns.b[h]);
 }
 
 template <class Format>
 RDNA_INLINE void load_all_columns(const u32 (*b)[kLanes], u32 signs, Columns<double>& columns) {
-  for (int h = 0; h < kLanes; h += kHalf) {
-    const auto lanes = [=](int r) __attribute__((always_inline)) { return block<u32, kHalf>(&b[r][h]); };
-    load_columns<Format>(lanes, signs, h, columns.b);
-  }
+  for (int h = 0; h < 2; ++h) load_half<Format>(b, signs, h, columns);
 }
 
 }  // namespace rdna

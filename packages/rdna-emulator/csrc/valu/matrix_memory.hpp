@@ -20,14 +20,15 @@ struct alignas(256) KnownColumns {
   u32 reg = ~0u, signs = 0;
   u8 format = 0;                     // 0: nothing is known
   int count = kHalf;                 // columns that are multiplied: 4, 8 or all 16
+  bool twice = false;                // all 16: whether the upper half of the wave has those of the lower one
   Block<u32, kHalf> source = 0u;     // where the first equal column is
   Block<u32, kHalf> gather = 0u;     // 4: lanes of both halves in turns; 8: those of the lower half, then of the upper
   Block<u32, kHalf> spread[2] = {};  // of the sums, for each half of D
   Columns<double> columns;           // of 16 by lane; of fewer as `gather` has them
 };
 
-// B of few columns are small: each register has a place. All 16 fill a tenth of the host's first cache: of these the
-// last are kept, which is what a loop over the dimensions of V asks for.
+// B of few columns are small: each register has a place. Of those with 16 the last are kept, as many as a loop over the
+// dimensions of Q and V asks for.
 class MatrixMemory {
  public:
   Rows<double> rows;  // of the last A
@@ -41,7 +42,7 @@ class MatrixMemory {
  private:
   std::array<KnownColumns*, 256> by_register_ = {};
   std::array<std::unique_ptr<KnownColumns>, 256> few_;
-  std::array<KnownColumns, 4> many_;
+  std::array<KnownColumns, 12> many_;
   u32 next_ = 0;
 };
 
@@ -107,11 +108,15 @@ RDNA_INLINE const KnownColumns& columns_of(Wave& w, u32 reg, u32 signs) {
   found->signs = signs;
   found->format = Format::kNumber;
   if (found->count == kHalf) {
-    load_all_columns<Format>(b, signs, found->columns);
+    Block<u32, kHalf> changes = 0u;
+    for (int r = 0; r < kDepth / 2; ++r) changes |= block<u32, kHalf>(b[r]) ^ block<u32, kHalf>(&b[r][kHalf]);
+    found->twice = set_lanes(changes) == 0;
+    load_half<Format>(b, signs, 0, found->columns);
+    if (!found->twice) load_half<Format>(b, signs, 1, found->columns);
   } else {
     const auto lanes = found->gather;
-    load_columns<Format>([=](int r) __attribute__((always_inline)) { return gathered(b[r], lanes); }, signs, 0,
-                         found->columns.b);
+    load_columns<Format>([=](int r) __attribute__((always_inline)) { return gathered(b[r], lanes); }, signs,
+                         found->columns.b[0]);
   }
   return *found;
 }

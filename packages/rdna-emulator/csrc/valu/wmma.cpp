@@ -47,13 +47,13 @@ RDNA_INLINE void multiply_known(const Rows<double>& rows, const KnownColumns& kn
     return twice(bits<Block<u32, 8>>(convert<Block<float, 8>>(sums)));
   };
   if (known.count == 4) {
-    multiply_four(rows, known.columns.b, [&](int j) __attribute__((always_inline)) { return initial(j, 0); },
+    multiply_four(rows, known.columns.b[0], [&](int j) __attribute__((always_inline)) { return initial(j, 0); },
                   [&](int j, Eight sums) __attribute__((always_inline)) {
       const auto both = rounded(sums);
       for (int h = 0; h < 2; ++h) block<u32, kHalf>(&results[j][kHalf * h]) = permuted(both, known.spread[h]);
     });
   } else {
-    multiply_eight(rows, known.columns.b, initial, [&](int j, Eight low, Eight high) __attribute__((always_inline)) {
+    multiply_eight(rows, known.columns.b[0], initial, [&](int j, Eight low, Eight high) __attribute__((always_inline)) {
       block<u32, kHalf>(results[j]) = permuted(rounded(low), known.spread[0]);
       block<u32, kHalf>(&results[j][kHalf]) = permuted(rounded(high), known.spread[1]);
     });
@@ -91,7 +91,7 @@ void wmma_f32(Wave& w, const Inst& i) {
     return converted<double, float, kHostLanes<double>>(reinterpret_cast<const float*>(&addends[j][lane]));
   };
   const Columns<double>& columns = known.count < kHalf ? all : known.columns;
-  multiply(rows, columns, initial, [=](int j, int lane, V sums) __attribute__((always_inline)) {
+  multiply(rows, columns, known.count == kHalf && known.twice, initial, [=](int j, int lane, V sums) __attribute__((always_inline)) {
     block<float, kHostLanes<double>>(&results[j][lane]) = convert<Block<float, kHostLanes<double>>>(sums);
   });
 }
@@ -118,7 +118,7 @@ void wmma_16(Wave& w, const Inst& i) {
   const auto initial = [&](int j, int lane) __attribute__((always_inline)) {
     return converted<double, float, kHostLanes<double>>(&addends[j][lane]);
   };
-  multiply(rows, columns, initial, [&](int j, int lane, V sums) __attribute__((always_inline)) {
+  multiply(rows, columns, false, initial, [&](int j, int lane, V sums) __attribute__((always_inline)) {
     block<double, kHostLanes<double>>(&results[j][lane]) = sums;
   });
   for (int j = 0; j < kResults; ++j) {
@@ -147,14 +147,16 @@ void wmma_integer(Wave& w, const Inst& i) {
   Columns<float> columns;
   for (int k = 0; k < kDepth; ++k) {
     const u32x column = w.row(info.src[1].reg + k / kFields);
-    block<float, kLanes>(columns.b[k]) = integer_field<width>(column, k % kFields, signed_b);
+    const auto values = integer_field<width>(column, k % kFields, signed_b);
+    block<float, kHalf>(columns.b[0][k]) = values.lo;
+    block<float, kHalf>(columns.b[1][k]) = values.hi;
     const auto row = used_rows(w.row(info.src[0].reg + k / kFields));
     block<float, kHalf>(rows.a[k]) = integer_field<width>(row, k % kFields, signed_a);
   }
   alignas(128) float sums[kResults][kLanes];
   using V = Block<float, kHostLanes<float>>;
   const auto initial = [](int, int) __attribute__((always_inline)) { return V(0.0f); };
-  multiply(rows, columns, initial, [&](int j, int lane, V value) __attribute__((always_inline)) {
+  multiply(rows, columns, false, initial, [&](int j, int lane, V value) __attribute__((always_inline)) {
     block<float, kHostLanes<float>>(&sums[j][lane]) = value;
   });
   u32x results[kResults];
