@@ -54,6 +54,17 @@ def check_values(
             )
 
 
+LARGEST_SCORE = 5e6
+"""What kernels promise outputs for, of |scale| * sum |q_i k_i| + |bias|; no host looks for it.
+
+A row's reference (csrc/decode/softmax.h) moves by at most twice that, and with a bias (scores.h) 19 roundings to fp32
+stand between a move and the weights that follow it: 19 * 2^-24 * log2(e) * 5e6 is 8.2, and a weight at the reference,
+which is 2^7, may grow by 2^9 before it passes the largest fp16.
+"""
+
+WEIGHT_ERROR = 2e-7
+"""The error of a weight's logarithm over the size of its score, measured as at most 1.9e-7 near `LARGEST_SCORE`."""
+
 LARGEST_SINK = 1e6
 LARGEST_SLOPE = 1e3
 """Above these the kernel's fp32 logarithms lose their meaning; slopes of models are at most 1."""
