@@ -31,6 +31,7 @@ def launch(microseconds: float, requested: int = 2**20, partials: int = 0) -> Me
         8,
         2**20,
         requested,
+        2 * partials,
         partials,
         1000,
         10,

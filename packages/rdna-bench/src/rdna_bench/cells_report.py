@@ -11,6 +11,7 @@ from rich.table import Table
 
 from rdna_bench.cells_aims import Aim
 from rdna_bench.decode_cells import CellResult, CellsRun, CountsResult, Judgement
+from rdna_bench.fitted import Fitted
 from rdna_bench.report import plural
 
 _MOST_MISSED = 3
@@ -23,6 +24,7 @@ def cells_tables(run: CellsRun) -> Group:
         f"{run.target} machine code, {run.dtype}, one sequence, pages of 16, emulated on {escape(machine)}.",
         "modelled: cycles of an in-order issue model with assumed and published parameters, and the round trips of the",
         "merge of segments; nothing ran on a GPU.",
+        "touched, requested: bytes over those needed, scratch left out. scratch: bytes asked of partials, both ways.",
         "knobs: tuned (a published row), modelled (tuned with the model) or derived (from such rows).",
         "published: times of others' kernel on a Radeon 8060S. roof: 1.48 us and the needed bytes at 230 GiB/s.",
         "",
@@ -37,8 +39,9 @@ def cells_tables(run: CellsRun) -> Group:
     return Group(*parts)  # type: ignore[arg-type]
 
 
-def _cells(context: int, results: Iterable[CellResult]) -> Table:
-    table = _table(f"{context} tokens of context", "touched", "instr/key", "LDS/key", "WMMA", "stalled", "knobs")
+def _cells(context: int, results: Iterable[CellResult]) -> Fitted:
+    headings = ("touched", "requested", "scratch KB", "instr/key", "LDS/key", "WMMA", "stalled", "knobs")
+    table = _table(f"{context} tokens of context", *headings)
     for heading in ("modelled", "of roof", "published", "of roof", "ratio"):
         table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
@@ -50,6 +53,8 @@ def _cells(context: int, results: Iterable[CellResult]) -> Table:
         table.add_row(
             f"{cell.num_q_heads}/{cell.num_kv_heads} x {cell.head_size}, {cell.max_query_len} new",
             f"{result.measured.touched_bytes / result.needed_bytes:.3f}",
+            f"{result.measured.requested_bytes / result.needed_bytes:.3f}",
+            f"{result.measured.scratch_bytes / 1e3:.0f}",
             f"{result.measured.wave_instructions / cell.context:.1f}",
             f"{result.measured.lds_cycles / cell.context:.1f}",
             f"{100 * result.measured.wmma / result.measured.wave_instructions:.1f} %",
@@ -59,11 +64,11 @@ def _cells(context: int, results: Iterable[CellResult]) -> Table:
             f"{100 * result.roof_microseconds / result.measured.modelled_microseconds:.0f} %",
             *times,
         )
-    return table
+    return Fitted(table, ("LDS/key", "WMMA", "stalled", "instr/key", "scratch KB", "of roof", "touched"))
 
 
-def _counts(results: Iterable[CountsResult]) -> Table:
-    table = _table("counts, beside those of other kernels", "kilo-instr", "requested/needed", "partials KB")
+def _counts(results: Iterable[CountsResult]) -> Fitted:
+    table = _table("counts, beside those of other kernels", "kilo-instr", "requested", "partials KB", "scratch KB")
     for result in results:
         ours = result.result
         table.add_row(
@@ -71,6 +76,7 @@ def _counts(results: Iterable[CountsResult]) -> Table:
             f"{ours.measured.wave_instructions / 1e3:.0f}",
             f"{ours.measured.requested_bytes / ours.needed_bytes:.3f}",
             f"{ours.measured.partial_bytes / 1e3:.0f}",
+            f"{ours.measured.scratch_bytes / 1e3:.0f}",
         )
         for other in result.others:
             table.add_row(
@@ -78,17 +84,19 @@ def _counts(results: Iterable[CountsResult]) -> Table:
                 f"{other.kilo_instructions:.0f}",
                 f"{other.requested_over_needed:.3f}",
                 f"{other.partials_kb:.0f}",
+                "",
             )
-    return table
+    return Fitted(table, ("scratch KB",))
 
 
 def _aims(found: Iterable[Aim]) -> Table:
     table = _table("what the kernel aims at", "reached")
+    table.columns[0].no_wrap = False
     for aim in found:
         roof = f", the roof allows {aim.allowed}" if aim.allowed < aim.cells else ""
         table.add_row(aim.name, f"{aim.reached} of {aim.cells}{roof}")
         for cell in aim.missed[:_MOST_MISSED]:
-            table.add_row(f"  {cell}")
+            table.add_row(f"  {escape(cell)}")
         if len(aim.missed) > _MOST_MISSED:
             table.add_row(f"  and {len(aim.missed) - _MOST_MISSED} more")
     return table

@@ -22,6 +22,7 @@ from rdna_bench.decode_cells import CellsRun
 from rdna_bench.decode_features import FeaturesRun, features_table
 from rdna_bench.doctor import diagnose
 from rdna_bench.doctor_report import doctor_text
+from rdna_bench.fitted import output_console
 from rdna_bench.model_run import GenerateOptions, ModelRun
 from rdna_bench.octave_report import octave_tables
 from rdna_bench.octave_run import FORMATS, OctaveRun, OctaveShape
@@ -275,7 +276,7 @@ def builds(target: options.OptionalTarget = None, as_json: options.Json = False)
     if as_json:
         _print_json([vars(record) for record in records])
         return
-    console = Console()
+    console = output_console()
     for name in catalogue.targets if target is None else [target]:
         console.print(builds_table(name, [record for record in records if record.target == name]))
     console.print(f"{len(records)} builds, compiled by {catalogue.compiler}", highlight=False)
@@ -427,7 +428,7 @@ def _show(
     if as_json:
         _print_json(run.to_dict())
     else:
-        Console().print(table)
+        output_console().print(table)
     if not run.passed:
         _errors.print("verification failed: see above", style="red")
         raise typer.Exit(1)

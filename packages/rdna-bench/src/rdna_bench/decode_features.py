@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from rdna_kernels import EmulatedExecutor, LaunchRecord, decode_attention
 from rdna_registry import KernelVariant, plan_decode, select
+from rich import box
 from rich.table import Table
 
+from rdna_bench.fitted import Fitted
 from rdna_bench.synthetic import DecodeInputs, DecodeRun, DecodeShape, make_inputs
+from rdna_bench.traffic import requested_and_scratch
 
 FEATURES = ("sinks", "softcap", "alibi", "lse", "plan")
 OFF, ALL = "off", "all"
@@ -21,7 +24,10 @@ _SOFTCAP = 30.0
 
 @dataclass(frozen=True)
 class FeatureCost:
-    """Counts of one launch; ``added`` is its share of wave-instructions beyond the launch without features."""
+    """Counts of one launch; ``added`` is its share of wave-instructions beyond the launch without features.
+
+    ``bytes_requested`` leaves out ``bytes_scratch``: what was written to and read from partial results and counters.
+    """
 
     features: str
     build: str
@@ -31,6 +37,7 @@ class FeatureCost:
     transcendental: int
     lds_instructions: int
     bytes_requested: int
+    bytes_scratch: int
 
 
 class FeaturesRun:
@@ -89,7 +96,7 @@ class FeaturesRun:
             instructions / off - 1,
             counts["by_class"].get("trans", 0),
             counts["by_class"].get("lds", 0),
-            counts["global_bytes_requested"],
+            *requested_and_scratch(counts),
         )
 
 
@@ -120,15 +127,31 @@ def _entry(shape: DecodeShape) -> KernelVariant:
     return select(*call, batch=shape.num_seqs > 1)
 
 
-def features_table(run: FeaturesRun) -> Table:
+def features_table(run: FeaturesRun) -> Fitted:
     """A launch a row, for people."""
     shape = run.shape
     heads = f"{shape.num_q_heads}/{shape.num_kv_heads} x {shape.head_size}"
     tokens = f"{shape.num_seqs} x {shape.context} tokens, {shape.max_query_len} new"
-    table = Table(title=f"{heads}, {tokens}, {shape.dtype}, on {run.target}, emulated", title_justify="left")
-    table.add_column("features")
-    for name in ("workgroups", "wave-instructions", "added", "transcendental", "LDS", "bytes requested"):
-        table.add_column(name, justify="right")
+    table = Table(
+        title=f"{heads}, {tokens}, {shape.dtype}, on {run.target}, emulated",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+        pad_edge=False,
+        show_edge=False,
+    )
+    table.add_column("features", no_wrap=True)
+    headings = (
+        "workgroups",
+        "wave-instructions",
+        "added",
+        "transcendental",
+        "LDS",
+        "bytes requested",
+        "of scratch besides",
+    )
+    for name in headings:
+        table.add_column(name, justify="right", no_wrap=True)
     for cost in run.costs:
         table.add_row(
             cost.features,
@@ -138,5 +161,6 @@ def features_table(run: FeaturesRun) -> Table:
             f"{cost.transcendental:,}",
             f"{cost.lds_instructions:,}",
             f"{cost.bytes_requested:,}",
+            f"{cost.bytes_scratch:,}",
         )
-    return table
+    return Fitted(table, ("workgroups", "LDS", "transcendental", "of scratch besides"))

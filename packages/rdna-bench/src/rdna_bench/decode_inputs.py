@@ -12,7 +12,7 @@ from rdna_kernels import EmulatedExecutor, LaunchRecord, decode_attention
 from rdna_registry import KernelVariant, key_block, select
 
 from rdna_bench.arrays import numpy_dtype
-from rdna_bench.traffic import LINE_BYTES, NEEDED_ARGUMENTS, needed_bytes
+from rdna_bench.traffic import LINE_BYTES, NEEDED_ARGUMENTS, needed_bytes, requested_and_scratch
 
 HND = 1
 
@@ -74,7 +74,11 @@ class Measured:
     workgroups: int
     touched_bytes: int
     requested_bytes: int
+    """Asked for by instructions, scratch left out."""
+    scratch_bytes: int
+    """Written to and read from partial results, maxima, sums and counters."""
     partial_bytes: int
+    """Touched of partial results, maxima and sums."""
     wave_instructions: int
     wmma: int
     lds_cycles: int
@@ -168,12 +172,14 @@ class DecodeInputs:
         [record] = records
         counts = record.counts
         lines, model = counts["unique_lines_by_argument"], counts["model"]
+        requested, scratch = requested_and_scratch(counts)
         merge = merge_microseconds(segments_of(variant, self.context))
         return Measured(
             record.build,
             record.workgroups,
             LINE_BYTES * sum(lines[name] for name in NEEDED_ARGUMENTS),
-            counts["global_bytes_requested"],
+            requested,
+            scratch,
             LINE_BYTES * lines.get("partials", 0),
             counts["wave_instructions"],
             counts["wmma"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,19 @@ LINE_BYTES = 128
 
 #: Kernel arguments that every algorithm has to move once; the rest (partials, counters, lengths) stays in cache.
 NEEDED_ARGUMENTS = ("q", "kv_cache", "out", "block_table")
+
+#: Kernel arguments that hold what segments leave to each other: sums and maxima go with the partial results.
+SCRATCH_ARGUMENTS = ("partials", "counters")
+
+
+def requested_and_scratch(counts: Mapping[str, Any]) -> tuple[int, int]:
+    """The bytes that a launch asked of memory, split: all but its scratch, and its scratch, written and read.
+
+    The first is what others' tables count, who leave partial results out; the kernel's own arguments are part of it.
+    """
+    by_argument = counts["global_bytes_requested_by_argument"]
+    scratch = sum(by_argument.get(name, 0) for name in SCRATCH_ARGUMENTS)
+    return counts["global_bytes_requested"] - scratch, scratch
 
 
 def needed_bytes(

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
+from rdna_bench.fitted import Fitted
 from rdna_bench.report import plural
 from rdna_bench.tune_run import TuneRun
 
@@ -22,6 +23,8 @@ def tune_tables(run: TuneRun) -> Group:
         f"Chosen with {escape(run.model)}; nothing ran on a GPU.",
         f"The model's ranks agree with published times to {ranks} tokens (Spearman).",
         f"The registry prefers the tuned knobs where they gain {CLEAR_GAIN_PERCENT} % or more at some context.",
+        "requested: bytes asked of memory over those needed, scratch left out; the most of all contexts.",
+        "scratch: bytes asked of partials, both ways; the most of all contexts.",
         "knobs: most segments / least blocks of one / row groups, and the build's waves, split, prefetch, V in LDS.",
         "",
         _shapes(run),
@@ -34,13 +37,13 @@ def tune_tables(run: TuneRun) -> Group:
     return Group(*parts)  # type: ignore[arg-type]
 
 
-def _shapes(run: TuneRun) -> Table:
+def _shapes(run: TuneRun) -> Fitted:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     table.add_column("knobs", no_wrap=True)
     for context in run.contexts:
         table.add_column(f"us, {context}", justify="right", no_wrap=True)
-    table.add_column("requested", justify="right", no_wrap=True)
-    table.add_column("gain", justify="right", no_wrap=True)
+    for heading in ("requested", "scratch KB", "gain"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for problem, tuned in run.tuned.items():
         needed = {context: problem.needed_bytes(context) for context in run.contexts}
         table.add_row(problem.name)
@@ -49,9 +52,11 @@ def _shapes(run: TuneRun) -> Table:
             (tuned.entry, tuned.launches, f"{tuned.gain_percent} %"),
         ):
             requested = max(launch.requested_bytes / needed[context] for context, launch in launches.items())
+            scratch = max(launch.scratch_bytes for launch in launches.values()) / 1e3
             times = (f"{launch.modelled_microseconds:.2f}" for launch in launches.values())
-            table.add_row(f"  {_knobs(entry)}", *times, f"{requested:.3f}", gain)
-    return table
+            table.add_row(f"  {_knobs(entry)}", *times, f"{requested:.3f}", f"{scratch:.0f}", gain)
+    times_left_out = tuple(f"us, {context}" for context in run.contexts[:-1])
+    return Fitted(table, ("scratch KB", "requested", *times_left_out))
 
 
 def _knobs(entry: KernelVariant) -> str:

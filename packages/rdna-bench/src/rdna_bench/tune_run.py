@@ -64,7 +64,7 @@ class TuneRun:
         self._digests: dict[str, str] = {}
         emulator = f"rdna-emulator {version('rdna-emulator')}"
         self.model = f"the model of the {self.executor.name} executor ({emulator})"
-        self._state = TuneState(state, {"format": 1, "target": target, "emulator": emulator})
+        self._state = TuneState(state, {"format": 2, "target": target, "emulator": emulator})
         self._deadline = float("inf")
 
     @property
