@@ -6,10 +6,22 @@ namespace rdna {
 
 alignas(128) const i32 kNoDelta[kLanes] = {};
 
+void mark_pending(Worker& worker) {
+  PendingLines& pending = worker.pending;
+  if (!pending.word) return;
+  if (!__atomic_fetch_or(pending.word, pending.bits, __ATOMIC_RELAXED)) worker.touched.push_back(pending.place);
+  pending.word = nullptr;
+}
+
 void mark_lines(Workgroup& group, u64* lines, u32 span, u64 first_line, u64 bits) {
   const auto mark = [&](u64 word, u64 wanted) {
     if (!(wanted & ~__atomic_load_n(lines + word, __ATOMIC_RELAXED))) return;
-    if (!__atomic_fetch_or(lines + word, wanted, __ATOMIC_RELAXED)) group.worker->touched.push_back({span, word});
+    PendingLines& pending = group.worker->pending;
+    if (pending.word != lines + word) {
+      mark_pending(*group.worker);
+      pending = {lines + word, 0, {span, word}};
+    }
+    pending.bits |= wanted;
   };
   const u64 shift = first_line & 63;
   mark(first_line >> 6, bits << shift);

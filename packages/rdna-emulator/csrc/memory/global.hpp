@@ -23,8 +23,10 @@ struct Located {
 Located locate_slowly(Wave&, const Inst&, GlobalSite&, u32 active, const LaneAddresses&, u32 bytes, bool write,
                       u64* addresses);
 
-// Sets the bits of lines; `touched` learns of words that were empty.
+// Notes lines for the worker, which keeps those of one word of the bits to itself until it comes to another.
 void mark_lines(Workgroup&, u64* lines, u32 span, u64 first_line, u64 bits);
+// Sets the bits that the worker has kept; `touched` learns of words that were empty.
+void mark_pending(Worker&);
 void count_runs(Workgroup&, const GlobalSite&, u64 first_line);
 
 RDNA_INLINE void count_lines(Workgroup& group, const GlobalSite& site, u64 address) {
@@ -35,6 +37,11 @@ RDNA_INLINE void count_lines(Workgroup& group, const GlobalSite& site, u64 addre
   const u64 shift = line & 63;
   const u64* word = site.lines + (line >> 6);
   const u64 low = site.line_bits << shift, high = shift ? site.line_bits >> (64 - shift) : 0;
+  PendingLines& pending = group.worker->pending;
+  if (word == pending.word && !high) {
+    pending.bits |= low;
+    return;
+  }
   u64 missing = low & ~__atomic_load_n(word, __ATOMIC_RELAXED);
   if (high) missing |= high & ~__atomic_load_n(word + 1, __ATOMIC_RELAXED);
   if (missing) mark_lines(group, site.lines, site.span, line, site.line_bits);

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "memory/global.hpp"
+
 namespace rdna {
 namespace {
 
@@ -106,6 +108,7 @@ void Device::collect(Module& module, LaunchOutcome& outcome, Launch& launch) {
     outcome.traffic.lds_minimum += state->traffic.lds_minimum;
     state->traffic = {};
     for (std::size_t k = 0; k < executed.size(); ++k) executed[k] += std::exchange(state->executed[k], 0);
+    mark_pending(worker);
     touched.insert(touched.end(), worker.touched.begin(), worker.touched.end());
     worker.touched.clear();
   }

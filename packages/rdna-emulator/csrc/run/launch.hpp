@@ -68,10 +68,18 @@ struct Launch {
   u32 waves_per_workgroup() const { return static_cast<u32>((block.count() + kLanes - 1) / kLanes); }
 };
 
+// Lines that a worker has touched lately, all in one word of the bits that the workers share and set together.
+struct PendingLines {
+  u64* word = nullptr;
+  u64 bits = 0;
+  TouchedWord place;
+};
+
 struct Worker {
   u32 number = 0;
   ProgramState* state = nullptr;
   std::vector<TouchedWord> touched;
+  PendingLines pending;
   u64 changes = 0;        // memory writes so far, for the detection of spins
   bool watching = false;  // a wave's loop is compared: writes count only where they change something
   u64 clock = 0;          // what reads of a clock see: it only grows
