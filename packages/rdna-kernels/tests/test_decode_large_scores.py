@@ -25,13 +25,13 @@ SHAPES: list[dict[str, Any]] = [
 def test_an_output_is_a_mean_of_values(executor: Executor, shape: dict[str, Any], dtype: str) -> None:
     """Whole tiles of keys have scores of one sign, so that a wave's reference moves by twice the largest score."""
     problem = make_problem(**shape, dtype=dtype, garbage="value", seed=1)
-    kind, size = problem.q.dtype, problem.q.shape[-1]
+    size = problem.q.shape[-1]
     random = np.random.default_rng(1)
-    keys, values = np.split(problem.kv_cache, 2, axis=-1)
-    problem.q[...] = random.uniform(100, 200, problem.q.shape).astype(kind)
+    keys, values = problem.kv_cache[..., :size], problem.kv_cache[..., size:]
+    problem.q[...] = random.uniform(100, 200, problem.q.shape)
     signs = random.choice([-1, 1], (len(keys), 1, 1, 1))
-    keys[...] = (signs * random.uniform(100, 200, keys.shape)).astype(kind)
-    values[...] = random.uniform(0, 1, values.shape).astype(kind)
+    keys[...] = signs * random.uniform(100, 200, keys.shape)
+    values[...] = random.uniform(0, 1, values.shape)
     values[..., 0] = 1
     bias = 0.0
     if problem.alibi_slopes is not None:
