@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from octave_quant import OctaveFormat, dequantize, quantize, rotate
+from octave_quant.quantization import LONGEST
 
 # For N(0, 1) it is 18.9 % and 9.8 % in the mean; of 12,000 vectors of 64 dimensions the worst had 27 % and 16 %.
 RELATIVE_ERROR = {3: 0.4, 4: 0.25}
@@ -23,6 +24,11 @@ def vectors(seed: int, tokens: int, heads: int, fmt: OctaveFormat, scale: float 
     rng = np.random.default_rng(seed)
     k, v = (scale * rng.standard_normal((2, tokens, heads, fmt.head_size))).astype(np.float32)
     return k, v
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    lengths = [np.linalg.norm(x.astype(np.float64)) for x in (one, other)]
+    return float(one.astype(np.float64) @ other / (lengths[0] * lengths[1])) if all(lengths) else 0.0
 
 
 def error(got: np.ndarray, want: np.ndarray) -> float:
@@ -96,6 +102,46 @@ def test_no_dimension_hides_what_is_not_finite(fmt: OctaveFormat, bad: float) ->
     group = np.arange(fmt.head_size) // fmt.k_rotation_block
     assert (scales[np.arange(fmt.head_size), group] == 0).all()
     assert np.count_nonzero(scales[:, :-1]) == fmt.head_size * (fmt.num_k_scales - 1)
+
+
+@pytest.mark.parametrize("fmt", [OctaveFormat(128, 64, 4), OctaveFormat(192, 0, 3), OctaveFormat(256, 64, 3, True)])
+@pytest.mark.parametrize("which", ["key", "value"])
+def test_finite_groups_that_are_too_long(fmt: OctaveFormat, which: str) -> None:
+    """Up to `LONGEST` a group's direction is read back, if not its length; past it nothing is, and it is refused."""
+    group = fmt.k_rotation_block if which == "key" else fmt.head_size
+    x = dict(zip(("key", "value"), vectors(1, 3, 2, fmt), strict=True))
+    long = x[which][1, 1, -group:]
+    long *= np.float32(0.99 * LONGEST / np.linalg.norm(long.astype(np.float64)))
+    slots = quantize(**x, fmt=fmt, nonfinite="raise")
+    back = dequantize(slots, fmt)[which == "value"][1, 1, -group:]
+    assert np.array_equal(slots, quantize(**x, fmt=fmt))
+    assert cosine(back, long) > 0.9
+    assert np.linalg.norm(back) < 1e-12 * LONGEST
+    long *= np.float32(1.05)
+    with pytest.raises(ValueError, match=rf"{which} has a group of length 1\.9e\+19 at token 1, head 1; .* 1\.8e\+19"):
+        quantize(**x, fmt=fmt, nonfinite="raise")
+    long *= np.float32(1e11)
+    back = dequantize(quantize(**x, fmt=fmt), fmt)[which == "value"][1, 1, -group:]
+    assert np.isfinite(back).all()
+    assert cosine(back, long) < 0.7
+
+
+@pytest.mark.parametrize("bits", [3, 4])
+def test_from_where_to_where_a_scale_is_exact(bits: int) -> None:
+    fmt = OctaveFormat(128, 0, bits)
+    _, v = vectors(2, 200, 1, fmt)
+    v /= np.sqrt(np.mean(np.square(v), axis=-1, keepdims=True))
+
+    def slope(size: float) -> np.ndarray:
+        scaled = v * np.float32(size)
+        back = dequantize(quantize(scaled, scaled, fmt), fmt)[1]
+        slopes: np.ndarray = np.sum(v * (back / np.float32(size)), axis=-1) / fmt.head_size
+        return slopes
+
+    for size in (7e-5, 1.0, 3.9e4):
+        assert np.allclose(slope(size), 1, rtol=1e-3)
+    assert (slope(7e4) < 0.99).all()
+    assert slope(1.8e-8).max() == 0
 
 
 def test_a_scale_past_fp16_saturates() -> None:

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import operator
+import reprlib
+
+import numpy as np
+
+
+def truth(value: object, name: str) -> bool:
+    """``value``, Python's or NumPy's, as a bool; TypeError, by ``name``, for anything else."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {reprlib.repr(value)}; it must be True or False")
+    return bool(value)
 
 
 def integer(value: object, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -92,9 +93,10 @@ def _attend(
 
 
 def _finite(scale: float) -> np.float32:
-    if isinstance(scale, (int, float, np.floating, np.integer)) and abs(scale) <= _MOST:
+    number = isinstance(scale, (int, float, np.floating, np.integer)) and not isinstance(scale, bool)
+    if number and abs(scale) <= _MOST:
         return np.float32(scale)
-    raise ValueError(f"scale is {scale!r}; it must be a finite number in fp32")
+    raise ValueError(f"scale is {reprlib.repr(scale)}; it must be a finite number in fp32")
 
 
 def _integers(x: Any, name: str, ndim: int, length: int | None) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from octave_quant.arguments import integer
 from octave_quant.formats import OctaveFormat
 from octave_quant.quantization import check_format
 
@@ -25,12 +26,17 @@ def tokens_that_fit(
     ValueError for numbers below 1 (``bytes``: below 0), TypeError for what is no integer, naming the argument.
     """
     check_format(fmt)
-    least = {"bytes": 0, "num_kv_heads": 1, "num_layers": 1, "block_size": 1, "page_align": 1}
-    given = (bytes, num_kv_heads, num_layers, block_size, page_align)
-    for (name, minimum), value in zip(least.items(), given, strict=True):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is {value!r}; it must be an integer")
-        if value < minimum:
-            raise ValueError(f"{name} is {value}; it must be at least {minimum}")
-    page = -(-block_size * num_kv_heads * fmt.slot_bytes // page_align) * page_align
-    return bytes // (num_layers * page) * block_size
+    given = {
+        "bytes": (bytes, 0),
+        "num_kv_heads": (num_kv_heads, 1),
+        "num_layers": (num_layers, 1),
+        "block_size": (block_size, 1),
+        "page_align": (page_align, 1),
+    }
+    numbers = {name: integer(value, name) for name, (value, _) in given.items()}
+    for name, (_, least) in given.items():
+        if numbers[name] < least:
+            raise ValueError(f"{name} is {numbers[name]}; it must be at least {least}")
+    size, heads, layers, block, align = numbers.values()
+    page = -(-block * heads * fmt.slot_bytes // align) * align
+    return size // (layers * page) * block

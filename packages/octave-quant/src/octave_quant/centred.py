@@ -8,6 +8,7 @@ scale, until now always plus, what it holds: minus, the vector less the mean; pl
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octave_quant.formats import CACHE_DTYPES, OctaveFormat
-from octave_quant.quantization import checked_rows, dequantize, quantize
-from octave_quant.rotation import rotate
+from octave_quant.quantization import check_format, checked_rows, dequantize, quantize
+from octave_quant.rotation import in_fp32, rotate
 from octave_quant.rows import as_array, like, widened
 
 CENTRED_CACHE_DTYPES: dict[str, str] = {f"{name}_centred": name for name in CACHE_DTYPES}
@@ -43,8 +44,10 @@ class CentredFormat:
     value_mean: NDArray[Any]
 
     def __post_init__(self) -> None:
+        check_format(self.slots, "slots")
         for name in ("key_mean", "value_mean"):
-            mean = np.array(getattr(self, name), np.float32)
+            with np.errstate(over="ignore"):  # what leaves fp32 is refused below
+                mean = in_fp32(getattr(self, name), name).copy()
             if mean.ndim != 2 or mean.shape[1] != self.slots.head_size:
                 raise ValueError(f"{name} has shape {mean.shape}; it must be [H, {self.slots.head_size}]")
             if not np.isfinite(mean).all():
@@ -62,7 +65,7 @@ class CentredFormat:
         cls, name: str, head_size: int, rope_dim: int, key_mean: Any, value_mean: Any
     ) -> CentredFormat:
         """The format that a name of `CENTRED_CACHE_DTYPES` means; ValueError for other names, listing those."""
-        if name not in CENTRED_CACHE_DTYPES:
+        if not isinstance(name, str) or name not in CENTRED_CACHE_DTYPES:
             raise ValueError(f"cache dtype is {name!r}; known centred ones are {', '.join(CENTRED_CACHE_DTYPES)}")
         slots = OctaveFormat.from_cache_dtype(CENTRED_CACHE_DTYPES[name], head_size, rope_dim)
         return cls(slots, key_mean, value_mean)
@@ -83,6 +86,7 @@ def quantize_centred(key: Any, value: Any, fmt: CentredFormat, *, nonfinite: str
 
     H must be that of the means. Slots whose scales all have the sign plus read the same in the plain format.
     """
+    _check_centred(fmt)
     keys, values = checked_rows(key, value, fmt.slots, nonfinite)
     _check_heads(keys.values.shape[1], fmt)
     k, k_centred = _less_mean(widened(keys), fmt.key_mean, fmt.slots.k_rotation_block)
@@ -98,6 +102,7 @@ def dequantize_centred(slots: Any, fmt: CentredFormat, rotated: bool = False) ->
     A kernel adds ``q . mean`` to the score of such a group of K, which is one number a query, and the mean of V once
     to the output, times the sum of the weights of the tokens whose V was stored without it.
     """
+    _check_centred(fmt)
     plain = _checked_slots(slots, fmt).copy()
     _check_heads(plain.shape[1], fmt)
     signs = _signs_of(plain, fmt)
@@ -121,6 +126,11 @@ def _checked_slots(slots: Any, fmt: CentredFormat) -> NDArray[np.uint8]:
     if array.ndim != 3 or array.shape[-1] != fmt.slot_bytes:
         raise ValueError(f"slots have shape {array.shape}; it must be [T, H, {fmt.slot_bytes}] for this format")
     return array
+
+
+def _check_centred(fmt: object) -> None:
+    if not isinstance(fmt, CentredFormat):
+        raise TypeError(f"fmt is {reprlib.repr(fmt)}; it must be a CentredFormat")
 
 
 def _check_heads(num_kv_heads: int, fmt: CentredFormat) -> None:

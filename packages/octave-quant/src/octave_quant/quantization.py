@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
 
 from octave_quant import path
+from octave_quant.arguments import truth
 from octave_quant.formats import OctaveFormat
 from octave_quant.rows import Rows, as_array, as_rows, like, widened
 
 NONFINITE = ("zero", "raise")
+
+LONGEST = 1.8e19
+"""Euclidean length of a group up to which its sum of squares is an fp32 number, with room for rounding."""
+
 _CHECKED_ROWS = 4096
 
 
@@ -19,7 +25,12 @@ def quantize(key: Any, value: Any, fmt: OctaveFormat, *, nonfinite: str = "zero"
 
     key, value: NumPy arrays or CPU torch tensors of one shape and dtype; the result is of their kind.
     nonfinite: what becomes of a group (a K block, K, or V) with NaN or Inf. ``zero`` stores the scale 0, so that the
-        group reads back as zeros; ``raise`` raises a ValueError that names the first such row.
+        group reads back as zeros; ``raise`` raises a ValueError that names the first such row, or the first one with a
+        group longer than `LONGEST`.
+
+    A group keeps its length while its root mean square is about 7e-5 to 3.9e4, which the fp16 scale holds. Larger ones
+    read back shorter, and those longer than `LONGEST`, whose squares leave fp32, as zeros or something unrelated;
+    smaller ones lose digits, and read back as zeros below 1.8e-8.
 
     ValueError for other shapes, TypeError for other dtypes and kinds.
     """
@@ -45,14 +56,16 @@ def dequantize(slots: Any, fmt: OctaveFormat, rotated: bool = False) -> tuple[An
         array = np.ascontiguousarray(array)
     shape = (*array.shape[:2], fmt.head_size)
     key, value = np.empty(shape, np.float32), np.empty(shape, np.float32)
-    path.active().decode(array, fmt, bool(rotated), key, value)
+    path.active().decode(array, fmt, truth(rotated, "rotated"), key, value)
     return like(key, slots), like(value, slots)
 
 
-def check_format(fmt: object) -> None:
-    """TypeError for what is no `OctaveFormat`."""
+def check_format(fmt: object, name: str = "fmt") -> None:
+    """TypeError, by ``name``, for what is no `OctaveFormat`."""
     if not isinstance(fmt, OctaveFormat):
-        raise TypeError(f"fmt is {fmt!r}; it must be an OctaveFormat, such as OctaveFormat.from_cache_dtype gives")
+        raise TypeError(
+            f"{name} is {reprlib.repr(fmt)}; it must be an OctaveFormat, such as OctaveFormat.from_cache_dtype gives"
+        )
 
 
 def checked_rows(key: Any, value: Any, fmt: OctaveFormat, nonfinite: str) -> tuple[Rows, Rows]:
@@ -71,17 +84,22 @@ def checked_rows(key: Any, value: Any, fmt: OctaveFormat, nonfinite: str) -> tup
     if keys.element != values.element:
         raise TypeError(f"key has dtype {keys.element} and value {values.element}; they must be the same")
     if nonfinite == "raise":
-        for name, rows in (("key", keys), ("value", values)):
-            _refuse_nonfinite(rows, name)
+        for name, rows, group in (("key", keys, fmt.k_rotation_block), ("value", values, fmt.head_size)):
+            _refuse_nonfinite(rows, name, group)
     return keys, values
 
 
-def _refuse_nonfinite(rows: Rows, name: str) -> None:
+def _refuse_nonfinite(rows: Rows, name: str, group: int) -> None:
     for first in range(0, rows.values.shape[0], _CHECKED_ROWS):
-        finite = np.all(np.isfinite(widened(rows, slice(first, first + _CHECKED_ROWS))), axis=-1)
-        if not finite.all():
-            token, head = np.argwhere(~finite)[0]
-            raise ValueError(
-                f"{name} has NaN or Inf at token {first + token}, head {head}; "
-                'nonfinite="zero" would store such groups as zeros'
-            )
+        part = widened(rows, slice(first, first + _CHECKED_ROWS))
+        groups = part.reshape(*part.shape[:2], -1, group)
+        with np.errstate(over="ignore", invalid="ignore"):
+            good = np.all(np.einsum("thgd,thgd->thg", groups, groups) <= np.float32(LONGEST**2), axis=-1)
+        if good.all():
+            continue
+        token, head = np.argwhere(~good)[0]
+        place = f"at token {first + token}, head {head}"
+        if np.isfinite(part[token, head]).all():
+            longest = np.linalg.norm(groups[token, head].astype(np.float64), axis=-1).max()
+            raise ValueError(f"{name} has a group of length {longest:.2g} {place}; the format holds up to {LONGEST:g}")
+        raise ValueError(f'{name} has NaN or Inf {place}; nonfinite="zero" would store such groups as zeros')

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from octave_quant.arguments import integer
+
 _NESTED = ("text_config", "llm_config", "language_config")
 _ROPE = ("rope_parameters", "rope_scaling")
 _FACTORS = ("partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_percent")
@@ -56,8 +58,11 @@ def rope_dim_from_config(config: Any, head_size: int, *, layer_type: str | None 
     for sizes that no head has, and for latent attention (MLA), whose cache holds no heads. TypeError for values that
     are no numbers.
     """
-    if isinstance(head_size, bool) or not isinstance(head_size, int):
-        raise TypeError(f"head_size is {head_size!r}; it must be an integer")
+    head_size = integer(head_size, "head_size")
+    if not isinstance(config, Mapping) and not hasattr(config, "__dict__") and not hasattr(type(config), "__slots__"):
+        raise TypeError(f"config is a {type(config).__name__}; it must be a mapping or an object with attributes")
+    if layer_type is not None and not isinstance(layer_type, str):
+        raise TypeError(f"layer_type is {layer_type!r}; it must be the name of a layer type, or None")
     if head_size < 1:
         raise ValueError(f"head_size is {head_size}; it must be at least 1")
     parts = list(_parts(config))

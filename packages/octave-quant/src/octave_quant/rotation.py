@@ -40,7 +40,7 @@ def unrotated(y: NDArray[np.float32], block: int) -> NDArray[np.float32]:
 
 def _checked(x: Any, name: str, block: int) -> NDArray[np.float32]:
     block = integer(block, "block")
-    values = _in_fp32(x, name)
+    values = in_fp32(x, name)
     if values.ndim == 0:
         raise ValueError("a single number was given; the last axis holds the dimensions of a head")
     if block < 1 or block & (block - 1):
@@ -50,7 +50,8 @@ def _checked(x: Any, name: str, block: int) -> NDArray[np.float32]:
     return values
 
 
-def _in_fp32(x: Any, name: str) -> NDArray[np.float32]:
+def in_fp32(x: Any, name: str) -> NDArray[np.float32]:
+    """``x``, an array, a tensor or what NumPy makes an array of, in fp32; TypeError for what has no real numbers."""
     if is_tensor(x) and element_of(x) == "bfloat16":
         return widened(as_rows(x, name))
     values = plain(x, name)

@@ -32,9 +32,9 @@ def as_array(x: Any, name: str) -> NDArray[Any]:
 
     TypeError for anything else, and for tensors elsewhere, sparse or of bfloat16 (see `as_rows`), by ``name``.
     """
+    if type(x) is not np.ndarray and _is_masked(x):
+        raise TypeError(f"{name} is a masked {'tensor' if is_tensor(x) else 'array'}; pass a plain one")
     if isinstance(x, np.ndarray):
-        if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
-            raise TypeError(f"{name} is a masked array; pass a plain array")
         return x
     if not is_tensor(x):
         raise TypeError(f"{name} is a {type(x).__name__}; it must be a NumPy array or a torch tensor on the CPU")
@@ -46,6 +46,11 @@ def as_array(x: Any, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} has dtype bfloat16; NumPy has no such dtype")
     result: NDArray[Any] = x.detach().numpy()
     return result
+
+
+def _is_masked(x: object) -> bool:
+    masked_tensor = getattr(sys.modules.get("torch.masked"), "MaskedTensor", None)
+    return isinstance(x, np.ma.MaskedArray) or (masked_tensor is not None and isinstance(x, masked_tensor))
 
 
 def plain(x: Any, name: str) -> NDArray[Any]:
