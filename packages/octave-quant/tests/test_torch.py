@@ -77,6 +77,17 @@ def test_tensors_elsewhere_are_refused_by_name(function: str) -> None:
             call(**{**arguments, name: tensor.to_sparse()})
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors:UserWarning")
+@pytest.mark.parametrize("function", calls())
+def test_masked_tensors_are_refused_by_name(function: str) -> None:
+    call, arguments = calls()[function]
+    for name, tensor in arguments.items():
+        if tensor.dtype is torch.uint8:  # of which torch makes no masked tensor
+            continue
+        with pytest.raises(TypeError, match=f"^{name} is a masked tensor; pass a plain one"):
+            call(**{**arguments, name: torch.masked.masked_tensor(tensor, torch.ones_like(tensor, dtype=torch.bool))})
+
+
 def test_what_torch_has_beside_tensors_is_refused_by_name() -> None:
     k = torch.zeros(1, 2, 128)
     for thing in (torch.Size([1, 2, 128]), torch.float32):

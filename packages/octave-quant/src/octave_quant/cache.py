@@ -44,9 +44,10 @@ def store(key: Any, value: Any, cache: Any, slot_mapping: Any, fmt: OctaveFormat
     step = max(1, _CHUNK_BYTES // max(heads * fmt.slot_bytes, 1))
     for first in range(0, written.size, step):
         part = written[first : first + step]
+        rows = slice(first, first + step) if written.size == tokens else part  # a slice copies nothing
         packed = np.empty((part.size, heads, fmt.slot_bytes), np.uint8)
         path.active().encode(
-            Rows(keys.values[part], keys.element), Rows(values.values[part], values.element), fmt, packed
+            Rows(keys.values[rows], keys.element), Rows(values.values[rows], values.element), fmt, packed
         )
         block, place = np.divmod(slots[part], blocks.shape[2])
         blocks[block, :, place] = packed
