@@ -57,6 +57,12 @@ def test_a_build_that_is_missing_is_a_reason(monkeypatch: pytest.MonkeyPatch, tm
     assert "no kernel is built for gfx1151" in reason
 
 
+@pytest.mark.parametrize("layer", [None, {"head_size": 64}], ids=str)
+def test_what_is_no_layer(layer: Any) -> None:
+    with pytest.raises(TypeError, match=f"layer is a {type(layer).__name__}; it must be an AttentionLayer"):
+        why_not_served(layer)
+
+
 def test_an_unknown_target_is_an_error() -> None:
     with pytest.raises(ValueError, match="target is 'gfx900'"):
         why_not_served(SMOLLM, target="gfx900")

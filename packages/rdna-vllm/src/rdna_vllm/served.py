@@ -15,8 +15,12 @@ def why_not_served(layer: AttentionLayer, *, query_len: int = 1, target: str = D
     ``query_len`` is the query tokens of a sequence in one step, more than one for speculative decoding and for short
     chunks of a prefill, which decode steps serve up to `rdna_registry.MAX_QUERY_LEN`. Sinks, slopes and the softcap go
     to `rdna_kernels.decode_attention` as its arguments ``sinks``, ``alibi_slopes`` and ``softcap``. ``target`` names
-    the GPU, such as "gfx1151"; ValueError for one that nothing is built for.
+    the GPU, such as "gfx1151"; ValueError for one that nothing is built for. TypeError for arguments of a wrong kind.
     """
+    if not isinstance(layer, AttentionLayer):
+        raise TypeError(
+            f"layer is a {type(layer).__name__}; it must be an AttentionLayer, as attention_layer makes one"
+        )
     as_target(target)
     reasons = [] if layer.is_causal else ["attention that is not causal: no kernel has it"]
     try:
