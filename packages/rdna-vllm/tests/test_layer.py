@@ -53,7 +53,7 @@ def test_what_is_no_configuration(config: Any) -> None:
     with pytest.raises(TypeError, match=f"config is a {type(config).__name__}; it must be the mapping"):
         attention_layer(config)
     if config is not None:
-        with pytest.raises(TypeError, match="^text_config is .*; it must be a mapping"):
+        with pytest.raises(TypeError, match=r"^text_config is .*; it must be a mapping"):
             attention_layer({**LLAMA, "text_config": config})
 
 
