@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from octave_quant import CACHE_DTYPES, OctaveFormat
@@ -54,21 +56,22 @@ def test_every_size_that_the_rules_allow() -> None:
         ((192, 64, 3, True), "head_size is 192; a compact format needs a power of two"),
     ],
 )
-def test_sizes_against_the_rules(arguments: tuple[int, ...], message: str) -> None:
+def test_sizes_against_the_rules(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        OctaveFormat(*arguments)  # type: ignore[arg-type]
+        OctaveFormat(*arguments)
 
 
 def test_other_types_are_refused() -> None:
     with pytest.raises(TypeError, match=r"head_size is 64\.0; it must be an integer"):
-        OctaveFormat(64.0, 64, 4)  # type: ignore[arg-type]
+        OctaveFormat(64.0, 64, 4)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match="v_bits is True"):
         OctaveFormat(64, 64, True)
     with pytest.raises(TypeError, match="compact is 1"):
-        OctaveFormat(64, 64, 4, 1)  # type: ignore[arg-type]
+        OctaveFormat(64, 64, 4, 1)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match=r"head_size is array\(\[64\]\)"):
-        OctaveFormat(np.array([64]), 64, 4)  # type: ignore[arg-type]
-    fmt = OctaveFormat(np.int64(64), np.int32(64), 4)  # type: ignore[arg-type]
+        OctaveFormat(np.array([64]), 64, 4)  # type: ignore[arg-type]  # wrong on purpose
+    of_numpy: list[Any] = [np.int64(64), np.int32(64), 4]
+    fmt = OctaveFormat(*of_numpy)
     assert type(fmt.head_size) is int
     assert fmt == OctaveFormat(64, 64, 4)
 
@@ -79,4 +82,4 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     ):
         OctaveFormat.from_cache_dtype("fp8", 128, 64)
     with pytest.raises(ValueError, match=r"cache dtype is \['fp8'\]; known are"):
-        OctaveFormat.from_cache_dtype(["fp8"], 128, 64)  # type: ignore[arg-type]
+        OctaveFormat.from_cache_dtype(["fp8"], 128, 64)  # type: ignore[arg-type]  # wrong on purpose

@@ -57,6 +57,6 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="dtype int64"):
         unpack(np.zeros(12, np.int64), 32, 3)
     with pytest.raises(TypeError, match=r"bits is 3\.0; it must be an integer"):
-        pack(np.zeros(32, np.uint8), 3.0)  # type: ignore[arg-type]
+        pack(np.zeros(32, np.uint8), 3.0)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match=r"n is 32\.0; it must be an integer"):
-        unpack(np.zeros(12, np.uint8), 32.0, 3)  # type: ignore[arg-type]
+        unpack(np.zeros(12, np.uint8), 32.0, 3)  # type: ignore[arg-type]  # wrong on purpose

@@ -207,7 +207,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="nonfinite is 'ignore'; it must be one of zero, raise"):
         quantize(good, good, fmt, nonfinite="ignore")
     with pytest.raises(TypeError, match="fmt is 'octave_k3v4'; it must be an OctaveFormat"):
-        quantize(good, good, "octave_k3v4")  # type: ignore[arg-type]
+        quantize(good, good, "octave_k3v4")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match="slots have dtype int8"):
         dequantize(np.zeros((1, 1, 72), np.int8), fmt)
     with pytest.raises(ValueError, match=r"slots have shape \(1, 72\); it must be \[T, H, 72\]"):

@@ -147,4 +147,4 @@ def test_head_sizes_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="head_size is 0"):
         rope_dim_from_config({}, 0)
     with pytest.raises(TypeError, match="head_size is '64'"):
-        rope_dim_from_config({}, "64")  # type: ignore[arg-type]
+        rope_dim_from_config({}, "64")  # type: ignore[arg-type]  # wrong on purpose

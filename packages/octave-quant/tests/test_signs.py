@@ -38,4 +38,4 @@ def test_what_cannot_be_is_refused() -> None:
     for function in (signs, sign_bits):
         for n in (64.0, True, None):
             with pytest.raises(TypeError, match=f"n is {n}; it must be an integer"):
-                function(n)  # type: ignore[arg-type]
+                function(n)  # type: ignore[arg-type]  # wrong on purpose

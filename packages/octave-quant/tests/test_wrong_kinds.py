@@ -137,7 +137,7 @@ def test_means_that_are_no_real_numbers(name: str, value: Any) -> None:
 
 def test_names_that_are_no_text() -> None:
     with pytest.raises(ValueError, match=r"cache dtype is \['a'\]; known centred ones are"):
-        CentredFormat.from_cache_dtype(["a"], 128, 64, MEAN, MEAN)  # type: ignore[arg-type]  # the test's point
+        CentredFormat.from_cache_dtype(["a"], 128, 64, MEAN, MEAN)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.parametrize("value", [None, [1], "x", 3], ids=str)

@@ -26,6 +26,9 @@ GLOBAL_CAPTURE = 0
 class StandIn:
     """The stand-in's own functions, and the HIP functions that a caller of the executor uses besides it."""
 
+    tensor_type: Any  # torch's tensors on a device, and the stream of each device: where tests use torch
+    streams: dict[int, int]
+
     def __init__(self) -> None:
         self.path = str(rdna_emulator.hip_library())
         self.raw = ctypes.CDLL(self.path)

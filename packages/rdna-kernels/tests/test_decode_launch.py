@@ -267,9 +267,9 @@ def test_output_may_interleave_with_the_query(executor: RecordingExecutor) -> No
 
 @pytest.mark.parametrize("entry", [select(8, 2, 64, 1, 16, 1, 0, "fp16"), select(32, 8, 128, 4, 16, 1, 0, "bf16")])
 def test_the_registry_finds_this_package(entry: KernelVariant) -> None:
-    kernel = load(entry)
+    kernel: Any = load(entry)
     assert kernel is not None
-    assert kernel.keywords == {"variant": entry, "max_query_len": entry.max_query_len, "window": entry.window}  # type: ignore[attr-defined]
+    assert kernel.keywords == {"variant": entry, "max_query_len": entry.max_query_len, "window": entry.window}
 
 
 def test_an_entry_without_a_build_has_no_kernel() -> None:

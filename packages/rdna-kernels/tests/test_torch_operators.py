@@ -122,7 +122,7 @@ def test_the_operator_names_what_has_a_wrong_kind(change: dict[str, Any]) -> Non
 def rocm(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     """The stand-in runtime, and a torch that says it is a ROCm build whose tensors of the CPU are device 0's."""
 
-    class OnHip(torch.Tensor):  # type: ignore[misc]
+    class OnHip(torch.Tensor):  # type: ignore[misc]  # torch is Any here
         @property
         def device(self) -> Any:
             return torch.device("cuda:0")
@@ -132,8 +132,7 @@ def rocm(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", streams.__getitem__, raising=False)
     hip._torch_stream.cache_clear()
     with stand_in(RDNA_EMULATED_CHECKS="all") as runtime:
-        runtime.tensor_type = OnHip  # type: ignore[attr-defined]
-        runtime.streams = streams  # type: ignore[attr-defined]
+        runtime.tensor_type, runtime.streams = OnHip, streams
         yield runtime
     hip._torch_stream.cache_clear()
 
@@ -176,7 +175,7 @@ def test_torch_may_allocate_an_output_while_it_captures_a_graph(rocm: Any) -> No
 
 
 def test_tensors_of_another_vendors_device_are_refused() -> None:
-    class OnCuda(torch.Tensor):  # type: ignore[misc]
+    class OnCuda(torch.Tensor):  # type: ignore[misc]  # torch is Any here
         @property
         def device(self) -> Any:
             return torch.device("cuda:0")

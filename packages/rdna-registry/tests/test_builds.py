@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from typing import Any
 
 import pytest
 from rdna_registry import (
@@ -93,10 +94,10 @@ def test_other_names_are_refused(name: str) -> None:
         ({"operation": "prefill"}, "operation"),
     ],
 )
-def test_bad_fields_are_refused(change: dict[str, object], argument: str) -> None:
-    fields: dict[str, object] = {**Build.from_name(NAME).configuration, **change}
+def test_bad_fields_are_refused(change: dict[str, Any], argument: str) -> None:
+    fields: dict[str, Any] = {**Build.from_name(NAME).configuration, **change}
     with pytest.raises(ArgumentError, match=f"^{argument} is"):
-        Build(**fields)  # type: ignore[arg-type]
+        Build(**fields)
 
 
 def test_every_entry_has_its_build_in_the_list() -> None:
@@ -188,11 +189,11 @@ def test_a_head_size_without_rows_has_the_common_builds_of_its_neighbour() -> No
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_the_builds_of_a_target(target: object) -> None:
-    listed = builds(target.name)  # type: ignore[attr-defined]
+def test_the_builds_of_a_target(target: Any) -> None:
+    listed = builds(target.name)
     assert set(listed) == {build for head_size in SERVED_HEAD_SIZES for build in builds_of(head_size)}
     assert {build.head_size for build in listed} == set(SERVED_HEAD_SIZES)
-    assert listed == builds(target)  # type: ignore[arg-type]
+    assert listed == builds(target)
 
 
 def test_unknown_target() -> None:

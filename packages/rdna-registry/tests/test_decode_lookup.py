@@ -357,7 +357,9 @@ def test_long_queries_keep_the_shortest_segment_of_their_neighbour() -> None:
 
 
 def test_dot_product_rows_give_no_knobs() -> None:
-    assert variant_for(8, 1, 256, 1, 16, 1, 0, "fp16").dot_product  # type: ignore[union-attr]
+    tuned = variant_for(8, 1, 256, 1, 16, 1, 0, "fp16")
+    assert tuned is not None
+    assert tuned.dot_product
     for gqa in (1, 7, 8, 9, 16, 32):
         derived = derive(as_shape(gqa, 1, 256, 1, 16, 1, 0, "fp16", False))
         assert derived is not None

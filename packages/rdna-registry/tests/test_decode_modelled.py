@@ -110,4 +110,4 @@ def test_neighbours_have_the_knobs_of_their_modelled_rows() -> None:
 
 def test_modelled_is_a_bool() -> None:
     with pytest.raises(TypeError, match="modelled is 1 of type int; a bool is needed"):
-        select(*call_of(ROWS[0]), modelled=1)  # type: ignore[arg-type]
+        select(*call_of(ROWS[0]), modelled=1)  # type: ignore[arg-type]  # wrong on purpose

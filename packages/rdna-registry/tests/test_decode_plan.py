@@ -222,7 +222,7 @@ def test_arrays_of_other_types() -> None:
     ],
 )
 def test_bad_settings(argument: str, value: Any, kind: type[Exception]) -> None:
-    call = {"variant": VARIANT, "window": 0, "target_workgroups": 80}
-    plan_decode([1], [5], **call)  # type: ignore[arg-type]
+    call: dict[str, Any] = {"variant": VARIANT, "window": 0, "target_workgroups": 80}
+    plan_decode([1], [5], **call)
     with pytest.raises(kind, match=f"^{argument} is"):
         plan_decode([1], [5], **{**call, argument: value})

@@ -125,7 +125,8 @@ def test_strides() -> None:
 
 
 def test_values_are_made_plain() -> None:
-    variant = KernelVariant(**SHAPE, dtype="bfloat16", prefetch=True)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"dtype": "bfloat16", "prefetch": True}
+    variant = KernelVariant(**SHAPE, **given)
     assert variant.dtype is DType.bf16
     assert type(variant.prefetch) is int
     assert variant == KernelVariant(**SHAPE, dtype=DType.bf16, prefetch=1)

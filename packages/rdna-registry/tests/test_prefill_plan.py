@@ -289,8 +289,8 @@ def test_arrays_of_other_types(value: Any) -> None:
     ],
 )
 def test_bad_settings(argument: str, value: Any, kind: type[Exception]) -> None:
-    call = {"variant": VARIANT, "window": 1, "target_workgroups": 80, "head_group": 0}
-    plan_prefill([0, 5], [5], **call)  # type: ignore[arg-type]
+    call: dict[str, Any] = {"variant": VARIANT, "window": 1, "target_workgroups": 80, "head_group": 0}
+    plan_prefill([0, 5], [5], **call)
     with pytest.raises(kind, match=f"^{argument} is"):
         plan_prefill([0, 5], [5], **{**call, argument: value})
 

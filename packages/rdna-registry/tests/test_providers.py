@@ -77,6 +77,6 @@ def test_a_provider_that_is_no_function(provide: Callable[[dict[str, str]], None
 
 def test_other_variants() -> None:
     with pytest.raises(TypeError, match=r"^variant is .*a KernelVariant is needed"):
-        load(PREFILL)  # type: ignore[arg-type]
+        load(PREFILL)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match=r"^variant is .*a PrefillVariant is needed"):
-        load_prefill(DECODE)  # type: ignore[arg-type]
+        load_prefill(DECODE)  # type: ignore[arg-type]  # wrong on purpose
