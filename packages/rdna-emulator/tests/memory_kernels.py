@@ -241,6 +241,7 @@ def patterns(operation: Operation, random: np.random.Generator, space: str) -> d
         "backwards": (room // step * step - lanes * 12 // step * step),
         "eights": (lanes % 8 + lanes // 16 * 8) * min(operation.bytes, 16),
         "halves": lanes % 16 * min(operation.bytes, 16),
+        "twins": lanes // 2 * min(operation.bytes, 16),
         "strided": lanes * 28 % (room + 1) // step * step,
         "random": random.integers(0, room // step + 1, LANES) * step,
     }

@@ -69,7 +69,7 @@ void load(Wave& w, const Inst& i) {
   check_apertures(w, i, Access::load, lanes, at, kKind.bytes, i.dst, kKind.half == Half::high, false);
   for (u32 left = lanes.shared | lanes.own; left; left &= left - 1) {
     const int l = std::countr_zero(left);
-    load_lanes<kKind>(w, i.dst, 1u << l, lane_of(w, i, lanes, at, l, kKind.bytes), kNoDelta, false);
+    load_lanes<kKind>(w, i.dst, 1u << l, lane_of(w, i, lanes, at, l, kKind.bytes), kNoDelta, LaneLayout::apart);
   }
 }
 
@@ -86,7 +86,7 @@ void store(Wave& w, const Inst& i) {
     const int l = std::countr_zero(left);
     u8* target = lane_of(w, i, lanes, at, l, kKind.bytes);
     if (lanes.shared >> l & 1) note_store<kKind>(w, row, 1u << l, target, kNoDelta);
-    store_lanes<kKind>(w, row, 1u << l, target, kNoDelta, false);
+    store_lanes<kKind>(w, row, 1u << l, target, kNoDelta, LaneLayout::apart);
   }
 }
 

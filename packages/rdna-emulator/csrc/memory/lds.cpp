@@ -74,7 +74,7 @@ void load(Wave& w, const Inst& i) {
   if (w.shadow) [[unlikely]] {
     report_lds(w, i, Access::load, active, lanes, i.imm, kKind.bytes, i.dst, kKind.half == Half::high, false);
   }
-  load_lanes<kKind>(w, i.dst, active, lanes.at(i.imm), lanes.site->delta, lanes.site->run);
+  load_lanes<kKind>(w, i.dst, active, lanes.at(i.imm), lanes.site->delta, lanes.site->layout);
 }
 
 template <StoreKind kKind>
@@ -85,7 +85,7 @@ void store(Wave& w, const Inst& i) {
   const u32 row = row_of_data(i, 1);
   if (w.shadow) [[unlikely]] report_lds(w, i, Access::store, active, lanes, i.imm, kKind.bytes, row, kKind.high, false);
   note_store<kKind>(w, row, active, lanes.at(i.imm), lanes.site->delta);
-  store_lanes<kKind>(w, row, active, lanes.at(i.imm), lanes.site->delta, lanes.site->run);
+  store_lanes<kKind>(w, row, active, lanes.at(i.imm), lanes.site->delta, lanes.site->layout);
 }
 
 // Two elements a lane, at offset0 and offset1 times the element's size (or 64 times that).
@@ -99,7 +99,7 @@ void load_2addr(Wave& w, const Inst& i) {
   for (int k = 0; k < 2; ++k) {
     const u32 row = i.dst + k * kBytes / 4;
     if (w.shadow) [[unlikely]] report_lds(w, i, Access::load, active, lanes, offsets[k], kBytes, row, false, false);
-    load_lanes<LoadKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta, lanes.site->run);
+    load_lanes<LoadKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta, lanes.site->layout);
   }
 }
 
@@ -114,7 +114,7 @@ void store_2addr(Wave& w, const Inst& i) {
     const u32 row = row_of_data(i, 1 + k);
     if (w.shadow) [[unlikely]] report_lds(w, i, Access::store, active, lanes, offsets[k], kBytes, row, false, false);
     note_store<StoreKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta);
-    store_lanes<StoreKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta, lanes.site->run);
+    store_lanes<StoreKind{kBytes}>(w, row, active, lanes.at(offsets[k]), lanes.site->delta, lanes.site->layout);
   }
 }
 
@@ -130,7 +130,7 @@ void load_addtid(Wave& w, const Inst& i) {
   addresses_by_lane(w, addresses);
   const LdsLanes lanes = locate_lds<4>(w, i, active, addresses, i.imm);
   if (w.shadow) report_lds(w, i, Access::load, active, lanes, i.imm, 4, i.dst, false, false);
-  load_lanes<LoadKind{4}>(w, i.dst, active, lanes.at(i.imm), lanes.site->delta, lanes.site->run);
+  load_lanes<LoadKind{4}>(w, i.dst, active, lanes.at(i.imm), lanes.site->delta, lanes.site->layout);
 }
 
 void store_addtid(Wave& w, const Inst& i) {
@@ -142,7 +142,7 @@ void store_addtid(Wave& w, const Inst& i) {
   const u32 row = row_of_data(i, 1);
   if (w.shadow) report_lds(w, i, Access::store, active, lanes, i.imm, 4, row, false, false);
   note_store<StoreKind{4}>(w, row, active, lanes.at(i.imm), lanes.site->delta);
-  store_lanes<StoreKind{4}>(w, row, active, lanes.at(i.imm), lanes.site->delta, lanes.site->run);
+  store_lanes<StoreKind{4}>(w, row, active, lanes.at(i.imm), lanes.site->delta, lanes.site->layout);
 }
 
 const Registration kBodies({

@@ -1,11 +1,19 @@
-// Data between a wave's registers and host memory. Lane l's bytes are at base + delta[l], `run` lanes end to end (see
-// Pattern); the caller has checked that the active lanes may be accessed there.
+// Data between a wave's registers and host memory. Lane l's bytes are at base + delta[l]; the caller has checked that the
+// active lanes may be accessed there.
 #pragma once
 #include <bit>
 
 #include "core/machine.hpp"
 
 namespace rdna {
+
+// How the lanes' places lie to each other. All but `apart` have all lanes active.
+enum class LaneLayout : u8 {
+  apart,
+  in_twins,   // lanes 2n and 2n + 1 have one place
+  in_eights,  // lanes 8n to 8n + 7 lie end to end
+  in_one,     // all of them do
+};
 
 enum class Half : u8 { none, low, high };  // of a register, which keeps its other half
 
@@ -85,6 +93,13 @@ RDNA_INLINE Sixteen joined(Quad a, Quad b, Quad c, Quad d) {
   return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
+// Dword k of eight quads, each for two lanes.
+template <int k>
+RDNA_INLINE Sixteen each_twice(Sixteen low, Sixteen high) {
+  return __builtin_shufflevector(low, high, k, k, k + 4, k + 4, k + 8, k + 8, k + 12, k + 12, k + 16, k + 16, k + 20, k + 20,
+                                 k + 24, k + 24, k + 28, k + 28);
+}
+
 // Of 4 x 4 dwords, or of as many such blocks as a vector holds.
 template <class Row>
 RDNA_INLINE void transpose(Row (&rows)[4]) {
@@ -99,7 +114,7 @@ RDNA_INLINE void transpose(Row (&rows)[4]) {
 }  // namespace detail
 
 template <LoadKind kKind>
-RDNA_INLINE void load_lanes(Wave& w, u32 row, u32 active, const u8* base, const i32* delta, u32 run) {
+RDNA_INLINE void load_lanes(Wave& w, u32 row, u32 active, const u8* base, const i32* delta, LaneLayout layout) {
   using namespace detail;
   if constexpr (kKind.bytes < 4) {
     u32* to = w.v[row];
@@ -116,14 +131,14 @@ RDNA_INLINE void load_lanes(Wave& w, u32 row, u32 active, const u8* base, const 
       to[l] = value;
     });
   } else if constexpr (kKind.bytes == 4) {
-    if (run == kLanes) {
+    if (layout == LaneLayout::in_one) {
       std::memcpy(w.v[row], base, 128);
     } else {
       u32* to = w.v[row];
       for_lanes(active, [&](int l) { to[l] = read<u32>(base + delta[l]); });
     }
   } else if constexpr (kKind.bytes == 8) {
-    if (run == kLanes) {
+    if (layout == LaneLayout::in_one) {
       const u32x a = read<u32x>(base), b = read<u32x>(base + 128);
       w.row(row) = even(a, b);
       w.row(row + 1) = odd(a, b);
@@ -136,7 +151,7 @@ RDNA_INLINE void load_lanes(Wave& w, u32 row, u32 active, const u8* base, const 
       });
     }
   } else if constexpr (kKind.bytes == 16) {
-    if (run >= 8) {
+    if (layout >= LaneLayout::in_eights) {
 #pragma clang loop unroll(full)
       for (int l = 0; l < kLanes; l += 16) {
         u32x eights[2];
@@ -147,6 +162,18 @@ RDNA_INLINE void load_lanes(Wave& w, u32 row, u32 active, const u8* base, const 
         std::memcpy(&w.v[row + 1][l], reinterpret_cast<const u8*>(&registers[0]) + 64, 64);
         std::memcpy(&w.v[row + 2][l], &registers[1], 64);
         std::memcpy(&w.v[row + 3][l], reinterpret_cast<const u8*>(&registers[1]) + 64, 64);
+      }
+    } else if (layout == LaneLayout::in_twins) {
+#pragma clang loop unroll(full)
+      for (int l = 0; l < kLanes; l += 16) {
+        const auto twins = [&](int n) __attribute__((always_inline)) { return read<Quad>(base + delta[l + 2 * n]); };
+        const auto fours = [&](int n) __attribute__((always_inline)) {
+          return joined(twins(n), twins(n + 1), twins(n + 2), twins(n + 3));
+        };
+        const Sixteen low = fours(0), high = fours(4);
+        const Sixteen registers[4] = {each_twice<0>(low, high), each_twice<1>(low, high), each_twice<2>(low, high),
+                                      each_twice<3>(low, high)};
+        for (int k = 0; k < 4; ++k) std::memcpy(&w.v[row + k][l], &registers[k], 64);
       }
     } else if (active == ~0u) {
 #pragma clang loop unroll(full)
@@ -187,7 +214,7 @@ bool store_differs(const Wave& w, u32 row, u32 active, const u8* base, const i32
 
 // Lanes store in ascending order: where two write one place, the higher lane's data stay.
 template <StoreKind kKind>
-RDNA_INLINE void store_lanes(const Wave& w, u32 row, u32 active, u8* base, const i32* delta, u32 run) {
+RDNA_INLINE void store_lanes(const Wave& w, u32 row, u32 active, u8* base, const i32* delta, LaneLayout layout) {
   using namespace detail;
   const u32(*from)[kLanes] = &w.v[row];
   if constexpr (kKind.bytes < 4) {
@@ -196,13 +223,13 @@ RDNA_INLINE void store_lanes(const Wave& w, u32 row, u32 active, u8* base, const
       std::memcpy(base + delta[l], &value, kKind.bytes);
     });
   } else if constexpr (kKind.bytes == 4) {
-    if (run == kLanes) {
+    if (layout == LaneLayout::in_one) {
       std::memcpy(base, from, 128);
     } else {
       for_lanes(active, [&](int l) { std::memcpy(base + delta[l], &from[0][l], 4); });
     }
   } else if constexpr (kKind.bytes == 8) {
-    if (run == kLanes) {
+    if (layout == LaneLayout::in_one) {
       const u32x a = *reinterpret_cast<const u32x*>(from[0]), b = *reinterpret_cast<const u32x*>(from[1]);
       const u32x low = zip_low(a, b), high = zip_high(a, b);
       std::memcpy(base, &low, 128);
@@ -214,7 +241,7 @@ RDNA_INLINE void store_lanes(const Wave& w, u32 row, u32 active, u8* base, const
       });
     }
   } else if constexpr (kKind.bytes == 16) {
-    if (run >= 8) {
+    if (layout >= LaneLayout::in_eights) {
 #pragma clang loop unroll(full)
       for (int l = 0; l < kLanes; l += 16) {
         const auto lanes = [&](int k) __attribute__((always_inline)) { return read<Sixteen>(&from[k][l]); };

@@ -38,7 +38,7 @@ void load(Wave& w, const Inst& i) {
   ScratchLanes lanes;
   find_lanes(w, i, active, kKind.bytes, lanes);
   if (w.shadow) [[unlikely]] report_scratch(w, i, Access::load, active, lanes, kKind.bytes, i.dst, kKind.half == Half::high);
-  load_lanes<kKind>(w, i.dst, active, lanes.base, lanes.delta, false);
+  load_lanes<kKind>(w, i.dst, active, lanes.base, lanes.delta, LaneLayout::apart);
 }
 
 template <StoreKind kKind>
@@ -48,7 +48,7 @@ void store(Wave& w, const Inst& i) {
   ScratchLanes lanes;
   find_lanes(w, i, active, kKind.bytes, lanes);
   if (w.shadow) [[unlikely]] report_scratch(w, i, Access::store, active, lanes, kKind.bytes, row_of_source(i, 1), kKind.high);
-  store_lanes<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta, false);
+  store_lanes<kKind>(w, row_of_source(i, 1), active, lanes.base, lanes.delta, LaneLayout::apart);
 }
 
 const Registration kBodies({

@@ -9,17 +9,18 @@ void Pattern::set(u32 lanes, const i32* deltas, u32 bytes) {
   active = lanes;
   first = static_cast<u32>(std::countr_zero(lanes));
   low = high = 0;
-  bool contiguous = lanes == ~0u, in_eights = contiguous;
+  bool in_one = lanes == ~0u, in_eights = in_one, in_twins = in_one;
   for (int l = 0; l < kLanes; ++l) {
     const bool on = lanes >> l & 1;
     mask[l] = on ? ~0u : 0;
     delta[l] = on ? deltas[l] : 0;
     low = std::min<i64>(low, delta[l]);
     high = std::max<i64>(high, delta[l]);
-    contiguous &= delta[l] == l * static_cast<i32>(bytes);
+    in_one &= delta[l] == l * static_cast<i32>(bytes);
     in_eights &= delta[l] - delta[l & ~7] == (l & 7) * static_cast<i32>(bytes);
+    in_twins &= delta[l] == delta[l & ~1];
   }
-  run = contiguous ? kLanes : in_eights ? 8 : 1;
+  layout = in_one ? LaneLayout::in_one : in_eights ? LaneLayout::in_eights : in_twins ? LaneLayout::in_twins : LaneLayout::apart;
 }
 
 // Distinct 32-byte segments, in ascending order, make distinct 64- and 128-byte ones by halving.

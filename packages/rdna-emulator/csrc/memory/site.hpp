@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "memory/move.hpp"
 #include "memory/spans.hpp"
 
 namespace rdna {
@@ -14,7 +15,7 @@ struct alignas(128) Pattern {
   u32 active = 0;
   u32 first = 0;           // first active lane
   i64 low = 0, high = 0;   // smallest and largest delta
-  u32 run = 1;             // 32 or 8 where all lanes are active and so many lie end to end
+  LaneLayout layout = LaneLayout::apart;
   u64 executions = 0;      // with this pattern, not yet added to the traffic
 
   void set(u32 lanes, const i32* deltas, u32 bytes);

@@ -26,11 +26,11 @@ RDNA_INLINE void load_global(Wave& w, const Inst& i, u32 active, const LaneAddre
   const Located located = locate(w, i, global_site(w, i), active, at, kKind.bytes, false, addresses);
   if (w.shadow && located.site) [[unlikely]] fill_addresses(located, active, addresses);
   if (located.site) [[likely]] {
-    load_lanes<kKind>(w, i.dst, active, located.base, located.site->delta, located.site->run);
+    load_lanes<kKind>(w, i.dst, active, located.base, located.site->delta, located.site->layout);
   } else {
     for (u32 lanes = active; lanes; lanes &= lanes - 1) {
       const u32 lane = lanes & -lanes;
-      load_lanes<kKind>(w, i.dst, lane, reinterpret_cast<const u8*>(addresses[std::countr_zero(lane)]), kNoDelta, 1);
+      load_lanes<kKind>(w, i.dst, lane, reinterpret_cast<const u8*>(addresses[std::countr_zero(lane)]), kNoDelta, LaneLayout::apart);
     }
   }
   if (w.shadow) [[unlikely]] report_access(w, i, Access::load, active, addresses, kKind.bytes, i.dst, kKind.half == Half::high, false);
@@ -47,14 +47,14 @@ RDNA_INLINE void store_global(Wave& w, const Inst& i, u32 active, const LaneAddr
   }
   if (located.site) [[likely]] {
     note_store<kKind>(w, row, active, located.base, located.site->delta);
-    store_lanes<kKind>(w, row, active, located.base, located.site->delta, located.site->run);
+    store_lanes<kKind>(w, row, active, located.base, located.site->delta, located.site->layout);
     return;
   }
   for (u32 lanes = active; lanes; lanes &= lanes - 1) {
     const u32 lane = lanes & -lanes;
     u8* at = reinterpret_cast<u8*>(addresses[std::countr_zero(lane)]);
     note_store<kKind>(w, row, lane, at, kNoDelta);
-    store_lanes<kKind>(w, row, lane, at, kNoDelta, 1);
+    store_lanes<kKind>(w, row, lane, at, kNoDelta, LaneLayout::apart);
   }
 }
 

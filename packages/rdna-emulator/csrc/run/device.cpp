@@ -156,11 +156,13 @@ LaunchOutcome Device::launch(Module& module, const LaunchRequest& request) {
   module.states.resize(seats_.size());
   const u64 workgroups = launch.grid.count();
   const Job job = [&](Seat& seat) {
-    auto& state = module.states[seat.worker.number];
-    if (!state) state = std::make_unique<ProgramState>(module.program.insts.size());
-    state->requested.assign(launch.space.pieces().size(), 0);
-    seat.worker.state = state.get();
-    seat.worker.clock = 0;
+    if (!seat.worker.state) {  // a thread that ends early may come again, in the place of one that has not begun
+      auto& state = module.states[seat.worker.number];
+      if (!state) state = std::make_unique<ProgramState>(module.program.insts.size());
+      state->requested.assign(launch.space.pieces().size(), 0);
+      seat.worker.state = state.get();
+      seat.worker.clock = 0;
+    }
     request.random ? run_at_random(launch, seat.worker, seat.slots, request.seed)
                    : run_in_order(launch, seat.worker, seat.slots);
   };
