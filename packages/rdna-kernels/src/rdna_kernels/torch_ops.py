@@ -13,113 +13,63 @@ trace them; neither has a gradient.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
 from rdna_kernels.decode import decode_attention
 from rdna_kernels.errors import ArgumentError
 
-Tensor: TypeAlias = torch.Tensor
-
 _INPUTS = "Tensor q, Tensor kv_cache, Tensor block_table, Tensor seq_lens"
 _KNOBS = "int max_query_len=1, float? scale=None, int window=0"
 _SCRATCH = "Tensor(b!)? partial_acc=None, Tensor(c!)? partial_max=None, Tensor(d!)? partial_sum=None"
 _COUNTERS = "Tensor(e!)? counters=None"
 _FEATURES = "Tensor? sinks=None, float softcap=0.0, Tensor? alibi_slopes=None, Tensor? plan=None"
+_DECODE = ", ".join((_INPUTS, _KNOBS, _FEATURES))
+_DECODE_OUT = ", ".join((_INPUTS, "Tensor(a!) out", _KNOBS, _SCRATCH, _COUNTERS, _FEATURES, "Tensor(f!)? lse=None"))
 
 # Kept for as long as the module: torch forgets the operators with it.
 _LIBRARY = torch.library.Library("rdna", "DEF")
-_LIBRARY.define(f"decode_attention({_INPUTS}, {_KNOBS}, {_FEATURES}) -> Tensor")
-_LIBRARY.define(
-    f"decode_attention_out({_INPUTS}, Tensor(a!) out, {_KNOBS}, {_SCRATCH}, {_COUNTERS}, {_FEATURES}, "
-    "Tensor(f!)? lse=None) -> ()"
-)
+_LIBRARY.define(f"decode_attention({_DECODE}) -> Tensor")
+_LIBRARY.define(f"decode_attention_out({_DECODE_OUT}) -> ()")
 
 
-def _decode(
-    q: Tensor,
-    kv_cache: Tensor,
-    block_table: Tensor,
-    seq_lens: Tensor,
-    max_query_len: int = 1,
-    scale: float | None = None,
-    window: int = 0,
-    sinks: Tensor | None = None,
-    softcap: float = 0.0,
-    alibi_slopes: Tensor | None = None,
-    plan: Tensor | None = None,
-) -> Tensor:
-    out: Tensor = decode_attention(
-        q,
-        kv_cache,
-        block_table,
-        seq_lens,
-        max_query_len=max_query_len,
-        scale=scale,
-        window=window,
-        sinks=sinks,
-        softcap=softcap,
-        alibi_slopes=alibi_slopes,
-        plan=plan,
-    )
-    return out
+def _names(schema: str) -> tuple[str, ...]:
+    return tuple(argument.split(" ")[1].split("=")[0] for argument in schema.split(", "))
 
 
-def _decode_out(
-    q: Tensor,
-    kv_cache: Tensor,
-    block_table: Tensor,
-    seq_lens: Tensor,
-    out: Tensor,
-    max_query_len: int = 1,
-    scale: float | None = None,
-    window: int = 0,
-    partial_acc: Tensor | None = None,
-    partial_max: Tensor | None = None,
-    partial_sum: Tensor | None = None,
-    counters: Tensor | None = None,
-    sinks: Tensor | None = None,
-    softcap: float = 0.0,
-    alibi_slopes: Tensor | None = None,
-    plan: Tensor | None = None,
-    lse: Tensor | None = None,
-) -> None:
-    decode_attention(
-        q,
-        kv_cache,
-        block_table,
-        seq_lens,
-        max_query_len=max_query_len,
-        scale=scale,
-        window=window,
-        sinks=sinks,
-        softcap=softcap,
-        alibi_slopes=alibi_slopes,
-        plan=plan,
-        out=out,
-        lse=lse,
-        scratch=_scratch(partial_acc, partial_max, partial_sum, counters),
-    )
+_DECODE_NAMES, _DECODE_OUT_NAMES = _names(_DECODE), _names(_DECODE_OUT)
+_SCRATCH_NAMES = _names(f"{_SCRATCH}, {_COUNTERS}")
 
 
-def _scratch(*tensors: Tensor | None) -> tuple[Any, ...] | None:
+# torch gives arguments in the schema's order, and may leave out the last ones where they have their defaults.
+def _decode(*arguments: Any) -> Any:
+    return decode_attention(**dict(zip(_DECODE_NAMES, arguments, strict=False)))
+
+
+def _decode_out(*arguments: Any) -> None:
+    given = dict(zip(_DECODE_OUT_NAMES, arguments, strict=False))
+    scratch = _scratch([given.pop(name, None) for name in _SCRATCH_NAMES])
+    decode_attention(**given, scratch=scratch)
+
+
+def _scratch(tensors: list[Any]) -> list[Any] | None:
     missing = [tensor is None for tensor in tensors]
     if all(missing):
         return None
     if any(missing):
         raise ArgumentError(
-            f"scratch has {len(tensors) - sum(missing)} of its {len(tensors)} tensors (partial_acc, partial_max, "
-            "partial_sum, counters); give all of them or none"
+            f"scratch has {len(tensors) - sum(missing)} of its {len(tensors)} tensors ({', '.join(_SCRATCH_NAMES)}); "
+            "give all of them or none"
         )
     return tensors
 
 
-def _fake_decode(q: Tensor, *arguments: Any, **knobs: Any) -> Tensor:
+def _fake_decode(q: Any, *arguments: Any, **knobs: Any) -> Any:
     return q.new_empty(q.shape)
 
 
-def _fake_decode_out(q: Tensor, *arguments: Any, **knobs: Any) -> None:
+def _fake_decode_out(q: Any, *arguments: Any, **knobs: Any) -> None:
     return None
 
 
