@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +227,13 @@ def test_a_model_file_of_another_format(tmp_path: Path) -> None:
     result = invoke("generate", "hi", "--model", path)
     assert result.exit_code == 2
     assert "is not a GGUF file" in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [("builds",), ("builds", "--json")])
+def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "rdna_bench", *arguments]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "rdna-bench: stdout: No space left on device\n"

@@ -164,7 +164,10 @@ def test_json_of_a_text_of_ones_own(tiny_path: Path, tmp_path: Path) -> None:
         (("--formats", ""), "unknown format ''"),
         (("--plot", "plot.png"), "name a file that ends in .svg"),
         (("--plot", "no/such/folder/plot.svg"), "make it first"),
-        (("--text", "no-such-text"), "the text no-such-text cannot be read as UTF-8"),
+        (("--plot", "/proc/self/plot.svg"), "the plot file is /proc/self/plot.svg, which cannot be written ("),
+        (("--text", "no-such-text"), "--text is no-such-text, which cannot be read: No such file or directory"),
+        (("--text", "/dev/zero"), "--text is /dev/zero, a device: name a text file"),
+        (("--text", "."), "--text is ., which cannot be read: Is a directory"),
         (("--seed", "-1"), "it must be 0 or more"),
     ],
 )
@@ -179,7 +182,7 @@ def test_a_plot_file_that_is_a_folder_is_refused(tiny_path: Path, tmp_path: Path
     folder.mkdir()
     result = invoke("quality", "--model", tiny_path, "--plot", folder)
     assert result.exit_code == 2
-    assert "it cannot be written" in result.stderr
+    assert "which is no file: name one" in result.stderr
 
 
 def test_an_error_in_a_thread_ends_the_run(tiny_model: Transformer, tiny_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,8 +109,13 @@ def test_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--max-query-len", "60"), "a context of 48 tokens is shorter than the query of 14/2 x 64, 60 new"),
         (("--head-size", "64", "--page-size", "16", "--page-size", "16", "--page-size", "16"), "is given 2 times"),
         (("--seq-len", "1048577"), "at most 1048576 are tuned for"),
-        (("--output", "."), ". is no file"),
-        (("--output", "no_such_folder/x.csv"), "is no folder that this user can write to"),
+        (("--output", "."), "--output is ., which is no file: name one"),
+        (("--output", "/dev/full"), "--output is /dev/full, which is no file: name one"),
+        (("--output", "no_such_folder/x.csv"), "--output is no_such_folder/x.csv; there is no folder "),
+        (("--output", "/proc/self/x.csv"), "--output is /proc/self/x.csv, which cannot be written ("),
+        (("--state", "/dev/full"), "--state is /dev/full, which is no file: name one"),
+        (("--state", "/proc/self/x"), "--state is /proc/self/x, which cannot be written ("),
+        (("--num-q-heads", "7"), "7/2 x 64, 1 new: num_q_heads is 7; allowed: a multiple of num_kv_heads = 2"),
         (("--table", "missing.csv"), "no table missing.csv: name a CSV file, published or registry"),
     ],
     ids=str,
@@ -156,9 +162,56 @@ def test_shapes_of_tables(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert shapes_from_table(str(file), "fp16") == [DecodeProblem(8, 2, 64, 1, 512), DecodeProblem(8, 2, 64, 1)]
-    file.write_text("num_q_heads,num_kv_heads,head_size,max_query_len\n8,two,64,1\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"shapes\.csv line 2: .* are not all integers"):
+    file.write_text("num_q_heads,num_kv_heads,head_size,max_query_len\r\n8,2,64,1\r\n", encoding="utf-8-sig")
+    assert shapes_from_table(str(file), "fp16") == [DecodeProblem(8, 2, 64, 1)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "has no column num_q_heads, num_kv_heads, head_size, max_query_len; it needs"),
+        (b"num_q_heads,head_size\n8,64\n", "has no column num_kv_heads, max_query_len; it needs num_q_heads, "),
+        (b"%\n", "shapes.csv has no shapes: below its header it needs a line for each"),
+        (b"%\n8,two,64,1\n", "shapes.csv line 2: num_kv_heads is 'two'; it must be an integer, 1 or more"),
+        (b"%\n8,2,64,1\n8,2,64,1e3\n", "line 3: max_query_len is '1e3'; it must be an integer, 1 or more"),
+        (b"%\n-8,2,64,1\n", "line 2: num_q_heads is '-8'; it must be an integer, 1 or more"),
+        (b"%,window\n8,2,64,1,-1\n", "line 2: window is '-1'; it must be an integer, 0 or more"),
+        (b"%,page_size\n8,2,64,1,0\n", "line 2: page_size is '0'; it must be an integer, 1 or more"),
+        (b"%\n8,2,64\n", "line 2 has no max_query_len; it must be an integer, 1 or more"),
+        (b"%\n8,2,64,1,5\n", "line 2 has more values than the header has names"),
+        (b"\x7fELF\x02\xff\x01", "shapes.csv, which is no text in UTF-8 (byte 5 is 0xff): name a text file"),
+        (b"%\n8,2,64,#\n", "shapes.csv is no CSV file after line 1: field larger than field limit"),
+    ],
+    ids=str,
+)
+def test_a_table_of_no_shapes(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "shapes.csv"
+    header = b"num_q_heads,num_kv_heads,head_size,max_query_len"
+    file.write_bytes(content.replace(b"%", header).replace(b"#", 200_000 * b"1"))
+    with pytest.raises(ValueError, match=re.escape(message)):
         shapes_from_table(str(file), "fp16")
-    file.write_text("num_q_heads,head_size\n8,64\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="has no column num_kv_heads, max_query_len; it needs num_q_heads, "):
-        shapes_from_table(str(file), "fp16")
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, room = os.write, [2_000]
+
+    def write_some(descriptor: int, data: bytes) -> int:
+        room[0] -= len(data)
+        return write(descriptor, data[: max(len(data) + min(room[0], 0), 0)])
+
+    monkeypatch.setattr(os, "write", write_some)
+    failed = invoke("tune", *SHAPE, "--state", tmp_path / "state.jsonl")
+    assert isinstance(failed.exception, OSError)
+    assert failed.exception.filename == str(tmp_path / "state.jsonl")
+    monkeypatch.setattr(os, "write", write)
+    whole = (tmp_path / "state.jsonl").read_bytes().count(b"\n") - 1
+    assert whole > 0
+    run = tune_json(tmp_path)
+    assert run["launches"]["made"] == run["launches"]["in_state"] - whole
+
+
+def test_an_output_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(b"\xff\xfe")
+    shown = tune(tmp_path, "--output", str(tmp_path / "rows.csv"), status=2).output.replace("\n", " ")
+    assert "rows.csv, which is no text in UTF-8 (byte 0 is 0xff)" in shown
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.csv"]

@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 # Sources a and b (as wide as the operation says), SCC and the old destination; result and SCC (None: unchanged).
@@ -194,8 +195,14 @@ LOGIC: dict[str, Callable[[int, int], int]] = {
 for _name, _f in LOGIC.items():
     for _bits in (32, 64):
         INTEGER[f"s_{_name}_b{_bits}"] = (_bits, _bits, _bits, _not_zero(_f, _bits))
+
+
+def _shift_and_add(shift: int) -> Callable[[int, int, int], int]:
+    return lambda a, b, c: (a << shift) + b
+
+
 for _shift in range(1, 5):
-    INTEGER[f"s_lshl{_shift}_add_u32"] = (32, 32, 32, _carry(lambda a, b, c, n=_shift: (a << n) + b))  # type: ignore[misc]
+    INTEGER[f"s_lshl{_shift}_add_u32"] = (32, 32, 32, _carry(_shift_and_add(_shift)))
 
 # EXEC from the source and the old EXEC; the result is the old EXEC (or the new one of the wrexec forms).
 EXEC_LOGIC: dict[str, Callable[[int, int], int]] = {
@@ -215,14 +222,24 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
     "le": lambda a, b: a <= b,
 }
 Compare = Callable[[int, int], bool]
+
+
+def _ordered(order: Callable[[float, float], bool], value: Callable[[int], float]) -> Compare:
+    return lambda a, b: order(value(a), value(b))
+
+
+def _bit_is(wanted: int, bits: int) -> Compare:
+    return lambda a, b: a >> (b & (bits - 1)) & 1 == wanted
+
+
 # Width of the sources and the condition.
 COMPARE: dict[str, tuple[int, int, Compare]] = {}
 for _name, _order in _ORDER.items():
-    COMPARE[f"s_cmp_{_name}_i32"] = (32, 32, lambda a, b, f=_order: f(signed(a), signed(b)))  # type: ignore[misc]
-    COMPARE[f"s_cmp_{_name}_u32"] = (32, 32, lambda a, b, f=_order: f(a, b))  # type: ignore[misc]
+    COMPARE[f"s_cmp_{_name}_i32"] = (32, 32, _ordered(_order, signed))
+    COMPARE[f"s_cmp_{_name}_u32"] = (32, 32, _order)
 for _bits in (32, 64):
     for _value in (0, 1):
-        COMPARE[f"s_bitcmp{_value}_b{_bits}"] = (_bits, 32, lambda a, b, n=_bits, v=_value: a >> (b & (n - 1)) & 1 == v)  # type: ignore[misc]
+        COMPARE[f"s_bitcmp{_value}_b{_bits}"] = (_bits, 32, _bit_is(_value, _bits))
 COMPARE["s_cmp_eq_u64"] = (64, 64, lambda a, b: a == b)
 COMPARE["s_cmp_lg_u64"] = (64, 64, lambda a, b: a != b)
 _FLOAT_ORDER: dict[str, Callable[[float, float], bool]] = {
@@ -239,11 +256,11 @@ _FLOAT_ORDER: dict[str, Callable[[float, float], bool]] = {
 }
 FLOAT_COMPARE: dict[str, tuple[int, int, Compare]] = {}
 for _name, _order in _FLOAT_ORDER.items():
-    FLOAT_COMPARE[f"s_cmp_{_name}_f32"] = (32, 32, lambda a, b, f=_order: f(f32(a), f32(b)))  # type: ignore[misc]
-    FLOAT_COMPARE[f"s_cmp_{_name}_f16"] = (32, 32, lambda a, b, f=_order: f(f16(a), f16(b)))  # type: ignore[misc]
+    FLOAT_COMPARE[f"s_cmp_{_name}_f32"] = (32, 32, _ordered(_order, f32))
+    FLOAT_COMPARE[f"s_cmp_{_name}_f16"] = (32, 32, _ordered(_order, f16))
 
 
-def _exact(f: Callable[[Fraction, Fraction, Fraction], Fraction], half: bool) -> Callable[[int, int, int], int]:
+def _exact(f: Callable[[Any, Any, Any], Any], half: bool) -> Callable[[int, int, int], int]:
     """Rounds an exact result; infinities, NaNs and zeros through Python's floats."""
     read, write = (f16, f16_bits) if half else (f32, f32_bits)
 
@@ -251,12 +268,12 @@ def _exact(f: Callable[[Fraction, Fraction, Fraction], Fraction], half: bool) ->
         x, y, z = read(a), read(b), read(c)
         if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
             try:
-                return write(float(f(x, y, z)))  # type: ignore[arg-type]
+                return write(float(f(x, y, z)))
             except (OverflowError, ValueError):
                 return write(math.nan)
         result = f(Fraction(x), Fraction(y), Fraction(z))
         if result == 0:
-            return write(float(f(x, y, z)))  # type: ignore[arg-type]
+            return write(float(f(x, y, z)))
         return _round(result, half)
 
     return operation
@@ -325,21 +342,29 @@ _INTEGRAL: dict[str, Callable[[float], int]] = {
     "rndne": round,
 }
 FloatModel = Callable[[int, int, int], int]  # a, b and the old destination
+
+
+def _extreme(half: bool, largest: bool) -> FloatModel:
+    return lambda a, b, c: _minimum(a, b, half, largest)
+
+
+def _to_integral(
+    to_int: Callable[[float], int], read: Callable[[int], float], write: Callable[[float], int]
+) -> FloatModel:
+    return lambda a, b, c: write(_integral(to_int, read(a)))
+
+
 FLOAT: dict[str, tuple[int, bool, FloatModel]] = {}  # sources, whether the result is f16
 for _half, _suffix in ((False, "f32"), (True, "f16")):
     FLOAT[f"s_add_{_suffix}"] = (2, _half, _exact(lambda a, b, c: a + b, _half))
     FLOAT[f"s_sub_{_suffix}"] = (2, _half, _exact(lambda a, b, c: a - b, _half))
     FLOAT[f"s_mul_{_suffix}"] = (2, _half, _exact(lambda a, b, c: a * b, _half))
     FLOAT[f"s_fmac_{_suffix}"] = (2, _half, _exact(lambda a, b, c: a * b + c, _half))
-    FLOAT[f"s_min_{_suffix}"] = (2, _half, lambda a, b, c, h=_half: _minimum(a, b, h, False))  # type: ignore[misc]
-    FLOAT[f"s_max_{_suffix}"] = (2, _half, lambda a, b, c, h=_half: _minimum(a, b, h, True))  # type: ignore[misc]
+    FLOAT[f"s_min_{_suffix}"] = (2, _half, _extreme(_half, False))
+    FLOAT[f"s_max_{_suffix}"] = (2, _half, _extreme(_half, True))
     for _name, _to_int in _INTEGRAL.items():
         _read, _write = (f16, f16_bits) if _half else (f32, f32_bits)
-        FLOAT[f"s_{_name}_{_suffix}"] = (
-            1,
-            _half,
-            lambda a, b, c, f=_to_int, r=_read, w=_write: w(_integral(f, r(a))),  # type: ignore[misc]
-        )
+        FLOAT[f"s_{_name}_{_suffix}"] = (1, _half, _to_integral(_to_int, _read, _write))
 FLOAT |= {
     "s_cvt_f32_i32": (1, False, lambda a, b, c: _round(Fraction(signed(a)), False) if a else 0),
     "s_cvt_f32_u32": (1, False, lambda a, b, c: _round(Fraction(a), False) if a else 0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -20,7 +20,7 @@ _MOST_MISSED = 3
 def cells_tables(run: CellsRun) -> Group:
     """Each context's cells, the comparison with others' counts, and how far the model can be trusted."""
     machine = f"{run.machine.processor}, {run.machine.cores} cores, {run.machine.system}"
-    parts: list[object] = [
+    parts: list[RenderableType] = [
         f"{run.target} machine code, {run.dtype}, one sequence, pages of 16, emulated on {escape(machine)}.",
         "modelled: cycles of an in-order issue model with assumed and published parameters, and the round trips of the",
         "merge of segments; nothing ran on a GPU.",
@@ -36,7 +36,7 @@ def cells_tables(run: CellsRun) -> Group:
     parts += [_aims(run.aims()), ""]
     parts.append(_judgements(run.judgements()))
     parts += [f"not served: {plural(len(names), 'call')}. {escape(why)}" for why, names in run.refused.items()]
-    return Group(*parts)  # type: ignore[arg-type]
+    return Group(*parts)
 
 
 def _cells(context: int, results: Iterable[CellResult]) -> Fitted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ from rdna_bench.quality_run import QualityOptions, QualityRun
 from rdna_bench.report import builds_table, decode_table, generate_table
 from rdna_bench.synthetic import DecodeRun, DecodeShape
 from rdna_bench.tune_report import tune_tables
-from rdna_bench.tune_run import TuneRun, read_table, require_files
+from rdna_bench.tune_run import TuneRun, require_files
 from rdna_bench.tune_shapes import shapes_from_options, shapes_from_table
 
 app = typer.Typer(
@@ -54,8 +55,13 @@ _FORMATS = ",".join(DEFAULT_FORMATS)
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 a difference or a finding, 2 bad input."""
-    app()
+    """Run the command line. Exit codes: 0 done, 1 a difference, a finding or a failed write, 2 bad input."""
+    try:
+        app()
+    except OSError as error:
+        sys.stderr.write(f"rdna-bench: {error.filename or 'stdout'}: {error.strerror}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of a failed write goes nowhere
+        sys.exit(1)
 
 
 @app.command(
@@ -216,9 +222,7 @@ def tune(
             )
         else:
             problems = shapes_from_table(table, dtype)
-        require_files(state, *([] if output is None else [output]))
-        if output is not None:
-            read_table(output)
+        require_files(state, output)
         run = TuneRun(problems, target=target, contexts=seq_len, state=state, budget_seconds=budget)
     try:
         with _findings(), _progress() as progress:

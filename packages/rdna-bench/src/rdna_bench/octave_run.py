@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib.util
 import tracemalloc
@@ -122,8 +123,8 @@ class OctaveRun:
             self.paths_equal &= np.array_equal(_quantize_on(each, key, value, fmt), self._numpy_slots)
             self.paths_equal &= all(map(np.array_equal, _dequantize_on(each, slots, fmt), expected))
             found[each.NAME] = _contender(
-                lambda each=each: _quantize_on(each, key, value, fmt),  # type: ignore[misc]
-                lambda each=each: _dequantize_on(each, slots, fmt),  # type: ignore[misc]
+                functools.partial(_quantize_on, each, key, value, fmt),
+                functools.partial(_dequantize_on, each, slots, fmt),
             )
         if importlib.util.find_spec("torch") is not None:
             found |= _torch_contenders(key, value, slots, fmt)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from rdna_bench.files import require_writable
 from rdna_bench.quality_result import FormatResult
 
 _WIDTH, _HEIGHT = 900, 560
@@ -28,10 +28,7 @@ def check_plot_path(path: Path) -> Path:
     """
     if path.suffix.lower() != ".svg":
         raise ValueError(f"the plot file is {path}; plots are SVG: name a file that ends in .svg")
-    if not path.parent.is_dir():
-        raise ValueError(f"the plot file is {path}; there is no folder {path.parent}: make it first")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"the plot file is {path}; it cannot be written: name another")
+    require_writable("the plot file", path)
     return path
 
 

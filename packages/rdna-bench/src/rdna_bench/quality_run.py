@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.resources
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from rdna_bench.cache_formats import CacheFormat
 from rdna_bench.calibration import LayerMoments, collect
 from rdna_bench.causal_attention import Distortion, causal_attention, distortion
+from rdna_bench.files import read_text
 from rdna_bench.machine import Machine
 from rdna_bench.model_file import ModelFile
 from rdna_bench.quality_formats import DEFAULT_FORMATS, base_of, make_format, needs_calibration, parse_formats
@@ -70,7 +70,7 @@ class QualityRun:
             make_format(name, self.config.head_size, lambda: self._moments) for name in self.format_names
         ]
         tokenizer = ChatTokenizer(self.file)
-        text = _packaged("evaluation.txt") if options.text is None else _read(options.text)
+        text = _packaged("evaluation.txt") if options.text is None else read_text("--text", options.text)
         tokens = tokenizer.encode(text)
         if options.tokens < 2:
             raise ValueError(f"{options.tokens} tokens are asked for; a prediction needs 2 at least")
@@ -213,10 +213,3 @@ class _Counter:
 
 def _packaged(name: str) -> str:
     return (importlib.resources.files("rdna_bench") / "texts" / name).read_text(encoding="utf-8")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the text {os.fspath(path)} cannot be read as UTF-8: {error}") from error

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it has no type hints
 
 from rdna_bench.arrays import aligned_copy
 from rdna_bench.paged_cache import PagedCache

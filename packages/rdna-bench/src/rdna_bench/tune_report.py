@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdna_registry import KernelVariant
 from rdna_registry.decode_modelled import CLEAR_GAIN_PERCENT, MODEL_RANKS
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,7 +18,7 @@ def tune_tables(run: TuneRun) -> Group:
     """Each shape's knobs before and after, and their modelled times."""
     ranks = ", ".join(f"{rank:.2f} at {context}" for context, rank in MODEL_RANKS.items())
     contexts = ", ".join(map(str, run.contexts))
-    parts: list[object] = [
+    parts: list[RenderableType] = [
         f"{run.target} machine code, contexts of {contexts} tokens, each of the same weight (geometric mean).",
         f"Chosen with {escape(run.model)}; nothing ran on a GPU.",
         f"The model's ranks agree with published times to {ranks} tokens (Spearman).",
@@ -34,7 +34,7 @@ def tune_tables(run: TuneRun) -> Group:
     if not run.complete:
         left = len(run.problems) - len(run.tuned)
         parts.append(f"the budget is spent: {plural(left, 'shape')} left; the same command goes on from there")
-    return Group(*parts)  # type: ignore[arg-type]
+    return Group(*parts)
 
 
 def _shapes(run: TuneRun) -> Fitted:

@@ -19,6 +19,7 @@ from rdna_registry.decode_modelled import CLEAR_GAIN_PERCENT, ModelledRow, model
 from rdna_registry.decode_tables import shape_of, tuned_entry
 
 from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor, segments_of
+from rdna_bench.files import read_text, require_writable
 from rdna_bench.machine import Machine
 from rdna_bench.tune_search import Tuned, search
 from rdna_bench.tune_space import candidates
@@ -52,7 +53,7 @@ class TuneRun:
         self.tuned: dict[DecodeProblem, Tuned] = {}
         self.measured = 0
         """Launches that this run has made."""
-        self._before = {problem: problem.entry(modelled=False) for problem in self.problems}
+        self._before = {problem: _entry_before(problem) for problem in self.problems}
         if self.contexts[-1] > _LONGEST_CONTEXT:
             raise ValueError(f"a context of {self.contexts[-1]} tokens; at most {_LONGEST_CONTEXT} are tuned for")
         longest = max(self.problems, key=lambda problem: problem.max_query_len)
@@ -116,9 +117,9 @@ class TuneRun:
         ValueError where ``path`` exists and is no such table.
         """
         tuned = {shape_of(result.entry)._replace(dtype=DType.fp16) for result in self.tuned.values()}
-        kept = read_table(path)
+        kept = _read_table(path)
         rows = [row for row in kept if shape_of(row.variant) not in tuned] + self.rows()
-        new = path.with_name(path.name + ".new")
+        new = _unfinished(path)
         new.write_text(modelled_table(rows), encoding="utf-8")
         os.replace(new, path)
 
@@ -178,22 +179,32 @@ class TuneRun:
         return ModelledRow(tuned.entry, tuned.gain_percent, published[1].models if published else heads, source)
 
 
-def require_files(*paths: Path) -> None:
-    """ValueError for a path where no file can be put, or one that is given twice."""
-    for number, path in enumerate(paths):
-        if path.is_dir() or (path.exists() and not path.is_file()):
-            raise ValueError(f"{path} is no file; name one")
-        if not os.access(path.absolute().parent, os.W_OK):
-            raise ValueError(
-                f"{path} cannot be written: {path.absolute().parent} is no folder that this user can write to"
-            )
-        if path.absolute() in [other.absolute() for other in paths[:number]]:
-            raise ValueError(f"{path} is given twice; name another file")
+def require_files(state: Path, output: Path | None) -> None:
+    """ValueError for a path where no file can be put, for one that is given twice, and for an output that is another
+    file than a table of modelled rows."""
+    require_writable("--state", state)
+    if output is None:
+        return
+    if output.absolute() == state.absolute():
+        raise ValueError(f"{output} is given twice, as --state and as --output; name another file")
+    require_writable("--output", output)
+    require_writable("the file that --output is written to first", _unfinished(output))
+    _read_table(output)
 
 
-def read_table(path: Path) -> tuple[ModelledRow, ...]:
-    """The modelled rows of a file, none where it does not exist; ValueError where it is no such table."""
-    return parse_modelled_rows(path.name, path.read_text(encoding="utf-8")) if path.exists() else ()
+def _unfinished(path: Path) -> Path:
+    return path.with_name(path.name + ".new")
+
+
+def _read_table(path: Path) -> tuple[ModelledRow, ...]:
+    return parse_modelled_rows(path.name, read_text("--output", path)) if path.exists() else ()
+
+
+def _entry_before(problem: DecodeProblem) -> KernelVariant:
+    try:
+        return problem.entry(modelled=False)
+    except ValueError as error:
+        raise ValueError(f"{problem.name}: {error}") from None
 
 
 def _as_dict(problem: DecodeProblem, tuned: Tuned) -> dict[str, Any]:

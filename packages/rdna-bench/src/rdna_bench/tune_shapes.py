@@ -9,6 +9,7 @@ from pathlib import Path
 from rdna_registry import DType, variants
 
 from rdna_bench.decode_inputs import DecodeProblem
+from rdna_bench.files import read_text
 from rdna_bench.published import published_times
 
 #: Names that stand for a table.
@@ -38,7 +39,7 @@ def shapes_from_table(table: str, dtype: str) -> list[DecodeProblem]:
 
     A file has a header and the columns num_q_heads, num_kv_heads, head_size and max_query_len; window (0) and page_size
     (16) may follow, and whatever else it has is left alone, so that a table of the registry will do. ValueError for
-    another file; a shape that stands there twice is taken once.
+    another file, and for a value that is no shape's; a shape that stands there twice is taken once.
     """
     if table == PUBLISHED:
         shapes = [
@@ -57,17 +58,36 @@ def shapes_from_table(table: str, dtype: str) -> list[DecodeProblem]:
 def _read(path: Path, dtype: str) -> list[DecodeProblem]:
     if not path.is_file():
         raise ValueError(f"no table {path}: name a CSV file, {PUBLISHED} or {REGISTRY}")
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
+    reader = csv.DictReader(read_text("--table", path).splitlines())
+    try:
         missing = [name for name in _REQUIRED if name not in (reader.fieldnames or ())]
         if missing:
             raise ValueError(f"{path} has no column {', '.join(missing)}; it needs {', '.join(_REQUIRED)}")
-        shapes = []
-        for row in reader:
-            numbers = {name: row[name] for name in _REQUIRED}
-            numbers |= {name: row.get(name) or str(value) for name, value in _DEFAULTS.items()}
-            try:
-                shapes.append(DecodeProblem(**{name: int(text) for name, text in numbers.items()}, dtype=dtype))
-            except (TypeError, ValueError):
-                raise ValueError(f"{path} line {reader.line_num}: {numbers} are not all integers") from None
+        shapes = [_shape(f"{path} line {reader.line_num}", row, dtype) for row in reader]
+    except csv.Error as error:
+        raise ValueError(f"{path} is no CSV file after line {reader.line_num}: {error}") from None
+    if not shapes:
+        raise ValueError(f"{path} has no shapes: below its header it needs a line for each")
     return shapes
+
+
+def _shape(place: str, row: dict[str, str], dtype: str) -> DecodeProblem:
+    if None in row:
+        raise ValueError(f"{place} has more values than the header has names")
+    required = {name: _number(place, name, row[name], 1) for name in _REQUIRED}
+    others = {
+        name: _number(place, name, row.get(name) or str(usual), min(usual, 1)) for name, usual in _DEFAULTS.items()
+    }
+    return DecodeProblem(**required, **others, dtype=dtype)
+
+
+def _number(place: str, name: str, text: str | None, least: int) -> int:
+    if not text:
+        raise ValueError(f"{place} has no {name}; it must be an integer, {least} or more")
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"{place}: {name} is {text!r}; it must be an integer, {least} or more")
+    return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import asdict
@@ -22,7 +23,10 @@ class TuneState:
         """Read ``path`` where it exists. ValueError where it is no such file, or of another header."""
         self.path = path
         self._known: dict[tuple[str, int, str], Measured] = {}
-        content = path.read_bytes() if path.exists() else b""
+        try:
+            content = path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read ({error.strerror}): name another file") from None
         whole = content[: content.rfind(b"\n") + 1]
         if content and not whole:
             raise self._damaged(1)
@@ -53,7 +57,8 @@ class TuneState:
         line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
-            os.write(descriptor, line)
+            if os.write(descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         finally:
             os.close(descriptor)
 
