@@ -208,3 +208,18 @@ def test_entries_of_the_builds_are_all_entries_once() -> None:
         assert all(entry.build == build for entry in entries)
         found += entries
     assert len(found) == len(set(found)) == 1280
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("64", "head_sizes is '64'; a tuple of integers"),
+        (64, "head_sizes is 64; a tuple"),
+        ((True,), "head_sizes is True"),
+        ((72.0,), "head_sizes is 72.0"),
+    ],
+    ids=str,
+)
+def test_head_sizes_that_are_no_integers(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{message}"):
+        builds(head_sizes=given)

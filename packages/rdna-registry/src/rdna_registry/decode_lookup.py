@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_bool
+from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_bool, as_int
 from rdna_registry.builds import HEAD_SIZE_STEP, Build
 from rdna_registry.decode_builds import BUILDABLE_HEAD_SIZES, SERVED_HEAD_SIZES, builds_of, nearest_head_size
 from rdna_registry.decode_modelled import MODEL_RANKS, clear_row
@@ -216,9 +217,14 @@ def _builds(head_sizes: tuple[int, ...]) -> tuple[Build, ...]:
 
 
 def builds(target: str | Target = DEFAULT_TARGET, head_sizes: tuple[int, ...] = SERVED_HEAD_SIZES) -> tuple[Build, ...]:
-    """The decode builds that a target needs: those of every entry, tuned or derived, of these head sizes."""
+    """The decode builds that a target needs: those of every entry, tuned or derived, of these head sizes.
+
+    None for a head size that no kernel has; TypeError for one that is no integer, ArgumentError for other targets.
+    """
     as_target(target)
-    return _builds(tuple(head_sizes))
+    if isinstance(head_sizes, str) or not isinstance(head_sizes, Iterable):
+        raise TypeError(f"head_sizes is {head_sizes!r}; a tuple of integers is needed")
+    return _builds(tuple([as_int("head_sizes", size, 1) for size in head_sizes]))
 
 
 def entries_of(build: Build) -> tuple[KernelVariant, ...]:

@@ -14,8 +14,10 @@ Value = TypeVar("Value")
 
 def as_lengths(argument: str, value: ArrayLike) -> NDArray[np.integer[Any]]:
     """``value`` as a one-dimensional array of integers, not copied where it is one already."""
-    if isinstance(value, np.ndarray):
+    if type(value) is np.ndarray:
         array = value
+    elif isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{argument} is a masked array; a plain one is needed")
     else:
         try:
             array = np.asarray(value)
