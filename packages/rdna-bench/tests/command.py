@@ -22,3 +22,11 @@ def invoke_json(*arguments: str | Path) -> dict[str, Any]:
     assert result.stderr == ""
     value: dict[str, Any] = json.loads(result.stdout)
     return value
+
+
+def assert_refused(message: str, *arguments: str) -> None:
+    """The command ends with exit code 2 and a message, and prints nothing on stdout."""
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""

@@ -162,7 +162,10 @@ def test_builds_of_one_target() -> None:
     assert {entry["scratch_bytes"] for entry in entries} == {0}
 
 
-@pytest.mark.parametrize("command", ["generate", "decode", "builds"])
+COMMANDS = ("generate", "decode", "tune", "doctor", "builds", "plan", "overhead", "quality", "octave")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(command: str) -> None:
     result = invoke(command, "--help")
     assert result.exit_code == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import invoke
+from command import assert_refused, invoke
 from octave_quant import CACHE_DTYPES, OctaveFormat, core, numpy_path
 from rdna_bench.plain_octave import dequantize_plainly, quantize_plainly
 
@@ -124,13 +124,4 @@ def test_other_bytes_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_options(arguments: list[str], message: str) -> None:
-    result = invoke("octave", *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stdout == ""
-
-
-def test_help_has_an_example() -> None:
-    result = invoke("octave", "--help")
-    assert result.exit_code == 0
-    assert "Example: rdna-bench octave" in result.stdout
+    assert_refused(message, "octave", *arguments)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import invoke
+from command import assert_refused, invoke
 from hypothesis import given
 from hypothesis import strategies as st
 from rdna_bench.plain_planner import plan_plainly
@@ -124,16 +124,7 @@ def test_other_plans_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_options(arguments: list[str], message: str) -> None:
-    result = invoke("plan", *arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stdout == ""
-
-
-def test_help_has_an_example() -> None:
-    result = invoke("plan", "--help")
-    assert result.exit_code == 0
-    assert "Example: rdna-bench plan" in result.stdout
+    assert_refused(message, "plan", *arguments)
 
 
 @pytest.mark.parametrize(

@@ -115,14 +115,14 @@ def generate(
     epilog="Example: [bold]rdna-bench decode --num-q-heads 32 --num-kv-heads 8 --head-size 128 --context 4096[/bold]"
 )
 def decode(
-    num_q_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Query heads.")] = 9,
-    num_kv_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Key and value heads.")] = 3,
-    head_size: Annotated[int, typer.Option(callback=options.at_least(1), help="Elements of a head.")] = 64,
-    max_query_len: Annotated[int, typer.Option(callback=options.at_least(1), help="New tokens of each sequence.")] = 1,
+    num_q_heads: options.OneQueryHeads = 9,
+    num_kv_heads: options.OneKvHeads = 3,
+    head_size: options.OneHeadSize = 64,
+    max_query_len: options.OneQueryLen = 1,
     context: Annotated[
         int, typer.Option(callback=options.at_least(1), help="Tokens of each sequence, the new ones included.")
     ] = 1024,
-    num_seqs: Annotated[int, typer.Option(callback=options.at_least(1), help="Sequences of the batch.")] = 1,
+    num_seqs: options.OneBatch = 1,
     window: options.Window = 0,
     page_size: options.PageSize = 16,
     dtype: options.Dtype = "fp16",
@@ -237,11 +237,11 @@ def tune(
 
 @app.command(epilog="Example: [bold]rdna-bench doctor --num-q-heads 32 --num-kv-heads 8 --head-size 128[/bold]")
 def doctor(
-    num_q_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Query heads.")] = 9,
-    num_kv_heads: Annotated[int, typer.Option(callback=options.at_least(1), help="Key and value heads.")] = 3,
-    head_size: Annotated[int, typer.Option(callback=options.at_least(1), help="Elements of a head.")] = 64,
-    max_query_len: Annotated[int, typer.Option(callback=options.at_least(1), help="New tokens of each sequence.")] = 1,
-    num_seqs: Annotated[int, typer.Option(callback=options.at_least(1), help="Sequences of the batch.")] = 1,
+    num_q_heads: options.OneQueryHeads = 9,
+    num_kv_heads: options.OneKvHeads = 3,
+    head_size: options.OneHeadSize = 64,
+    max_query_len: options.OneQueryLen = 1,
+    num_seqs: options.OneBatch = 1,
     window: options.Window = 0,
     page_size: options.PageSize = 16,
     dtype: options.Dtype = "fp16",

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rdna_bench.octave_run import PLAIN, OctaveRun
+from rdna_bench.report import machine_table
 from rdna_bench.timing import Spread, ratio
 
 
@@ -23,13 +24,8 @@ def octave_tables(run: OctaveRun) -> Group:
 
 
 def _where(run: OctaveRun) -> Table:
-    shape, machine = run.shape, run.machine
-    load = "" if machine.load is None else f", load {machine.load}"
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("machine", escape(f"{machine.processor}, {machine.cores} cores, {machine.system}{load}"))
-    table.add_row("versions", f"{machine.python}, NumPy {machine.numpy}")
+    shape = run.shape
+    table = machine_table(run.machine)
     table.add_row(
         "input",
         f"K and V, fp16 {escape(str([shape.tokens, shape.heads, shape.head_size]))}, {run.input_bytes / 1e6:.1f} MB; "

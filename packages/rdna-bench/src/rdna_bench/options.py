@@ -121,6 +121,11 @@ def _several(default: tuple[int, ...], check: Callable[[list[int]], list[int]], 
     return typer.Option(default_factory=lambda: list(default), show_default=shown, callback=check, help=text)
 
 
+OneQueryHeads = Annotated[int, typer.Option(callback=at_least(1), help="Query heads.")]
+OneKvHeads = Annotated[int, typer.Option(callback=at_least(1), help="Key and value heads.")]
+OneHeadSize = Annotated[int, typer.Option(callback=at_least(1), help="Elements of a head.")]
+OneQueryLen = Annotated[int, typer.Option(callback=at_least(1), help="New tokens of each sequence.")]
+OneBatch = Annotated[int, typer.Option(callback=at_least(1), help="Sequences of the batch.")]
 QueryHeads = Annotated[list[int], _several((9,), _each(at_least(1)), "Query heads.")]
 KvHeads = Annotated[list[int], _several((3,), _each(at_least(1)), "Key and value heads.")]
 HeadSizes = Annotated[list[int], _several((64,), _each(at_least(1)), "Elements of a head.")]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich import box
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 
 from rdna_bench.overhead_run import HEAD_SIZE, NUM_KV_HEADS, NUM_Q_HEADS, NUM_SEQS, OverheadRun, Part
+from rdna_bench.report import machine_table
 
 
 def overhead_tables(run: OverheadRun) -> Group:
@@ -39,13 +39,7 @@ def overhead_tables(run: OverheadRun) -> Group:
 
 
 def _where(run: OverheadRun) -> Table:
-    machine = run.machine
-    load = "" if machine.load is None else f", load {machine.load}"
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("machine", escape(f"{machine.processor}, {machine.cores} cores, {machine.system}{load}"))
-    table.add_row("versions", f"{machine.python}, NumPy {machine.numpy}")
+    table = machine_table(run.machine)
     table.add_row("runtime", f"{run.runtime} emulated, launching switched off; {run.target}")
     table.add_row(
         "call", f"{NUM_SEQS} sequences, {NUM_Q_HEADS} query heads on {NUM_KV_HEADS} kv heads, head size {HEAD_SIZE}"

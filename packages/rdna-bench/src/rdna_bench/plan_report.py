@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from rdna_registry import workgroups_per_row
 from rich import box
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 
-from rdna_bench.machine import Machine
 from rdna_bench.plan_balance import Balance
 from rdna_bench.plan_run import DecodeCase, PlanRun, PrefillCase
+from rdna_bench.report import machine_table
 from rdna_bench.timing import Spread, Timed, ratio
 
 
@@ -38,21 +37,12 @@ def plan_tables(run: PlanRun) -> Group:
 def _where(run: PlanRun) -> Table:
     window = f"window {run.window}" if run.window else "no window"
     plans = "those of the transcription" if run.passed else "[red]differ[/red] from those of the transcription"
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("machine", escape(_machine(run.machine)))
-    table.add_row("versions", f"{run.machine.python}, NumPy {run.machine.numpy}")
+    table = machine_table(run.machine)
     table.add_row("planned for", f"{run.target}, {run.target_workgroups} workgroups, {window}")
     table.add_row("prefill", f"{run.prefill_variant.name}, plans are {plans}")
     table.add_row("decode", run.decode_variant.name)
     table.add_row("times", f"microseconds, median ± half the interquartile range of {run.repeats} rounds in turns")
     return table
-
-
-def _machine(machine: Machine) -> str:
-    load = "" if machine.load is None else f", load {machine.load}"
-    return f"{machine.processor}, {machine.cores} cores, {machine.system}{load}"
 
 
 def _prefill_table(cases: Sequence[PrefillCase]) -> Table:

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rdna_bench.attention import Comparison
+from rdna_bench.machine import Machine
 from rdna_bench.model_run import ModelRun
 from rdna_bench.synthetic import DecodeRun
 from rdna_bench.traffic import Tally
@@ -31,7 +32,7 @@ def plural(count: int, noun: str) -> str:
 def generate_table(run: ModelRun) -> Table:
     """Summary of a model run."""
     options, greedy = run.options, run.run
-    table = _summary()
+    table = summary_table()
     table.add_row("model", f"{escape(run.file.name)}, {options.dtype} cache in pages of {options.page_size}")
     _add_where(table, options.target, options.checks)
     table.add_row("prompt", f"{len(run.prompt_tokens)} tokens in {greedy.prompt_seconds:.2f} s")
@@ -57,7 +58,7 @@ def generate_table(run: ModelRun) -> Table:
 def decode_table(run: DecodeRun) -> Table:
     """Summary of a synthetic decode call."""
     shape = run.shape
-    table = _summary()
+    table = summary_table()
     table.add_row(
         "shape",
         f"{shape.num_seqs} x {shape.context} tokens, {shape.max_query_len} new; {shape.num_q_heads} q heads on "
@@ -94,10 +95,20 @@ def _resources(record: BuildRecord) -> Sequence[int]:
     )
 
 
-def _summary() -> Table:
+def summary_table() -> Table:
+    """A table of what is said, and of what of it."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
+    return table
+
+
+def machine_table(machine: Machine) -> Table:
+    """A summary that begins with the machine and the versions of a measurement."""
+    load = "" if machine.load is None else f", load {machine.load}"
+    table = summary_table()
+    table.add_row("machine", escape(f"{machine.processor}, {machine.cores} cores, {machine.system}{load}"))
+    table.add_row("versions", f"{machine.python}, NumPy {machine.numpy}")
     return table
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rdna_registry import Build, KernelVariant
 
-from rdna_bench.decode_inputs import HND, DecodeProblem, key_blocks
+from rdna_bench.decode_inputs import DecodeProblem, key_blocks
 
 #: Numbers of KV segments that are tried; more than these gain nothing that the model sees.
 SEGMENTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
@@ -55,26 +55,21 @@ def candidates(
 
 def _forms(problem: DecodeProblem, builds: Iterable[Build], row_groups: int) -> list[KernelVariant]:
     rows = problem.num_q_heads // problem.num_kv_heads * problem.max_query_len
+    shape = problem.entry(modelled=False)
     forms: dict[tuple[int, ...], KernelVariant] = {}
     for build in sorted(builds, key=lambda build: build.name):
         if (build.head_size, build.dtype.name, build.dot_product) != (problem.head_size, problem.dtype, 0):
             continue
         fewest = -(-rows // build.rows_padded)
         for groups in sorted({fewest, max(fewest, row_groups)}):
-            entry = KernelVariant(
-                head_size=problem.head_size,
-                num_q_heads=problem.num_q_heads,
-                num_kv_heads=problem.num_kv_heads,
-                max_query_len=problem.max_query_len,
-                page_size=problem.page_size,
-                layout=HND,
+            entry = dataclasses.replace(
+                shape,
                 row_groups=groups,
                 waves=build.waves,
                 head_dim_split=build.head_dim_split,
                 prefetch=build.prefetch,
                 v_in_lds=build.v_in_lds,
-                dtype=build.dtype,
-                window=problem.window,
+                dot_product=build.dot_product,
             )
             # A split that is also the default is the same machine code under two names.
             code = groups, build.rows_padded, build.waves, build.waves_per_tile, build.prefetch, build.v_in_lds
