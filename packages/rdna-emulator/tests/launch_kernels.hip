@@ -229,6 +229,12 @@ LAUNCH(256) early_exit(int* out, int waves) {
   out[THREAD] = seen[waves * 32 - 1 - THREAD];
 }
 
+LAUNCH(64) generator(unsigned* out, int steps) {
+  unsigned state = THREAD;
+  for (int step = 0; step < steps; ++step) state = (state ^ state >> 13) * 1664525u + step;
+  out[THREAD] = state;
+}
+
 LAUNCH(64) stop(int* out) {
   out[THREAD] = 1;
   if (out[0]) __builtin_trap();

@@ -226,7 +226,9 @@ void prepare_sources(Wave&, const Inst&);  // the same, and negation, absolute v
 void run_pair(Wave&, const Inst&);         // VOPD
 
 // Stops the launch: the message names what is wrong; the run adds kernel, workgroup, wave, pc and instruction.
-enum class Fault : u8 { unknown_instruction, unsupported, memory, misaligned, check, spin, divergence };
+enum class Fault : u8 {
+  unknown_instruction, unsupported, memory, misaligned, check, spin, divergence, interrupted,
+};
 [[noreturn]] void trap(Wave&, const Inst&, Fault, int lane, const std::string& message);
 
 }  // namespace rdna

@@ -8,6 +8,7 @@
 #include "check/check.hpp"
 #include "memory/move.hpp"
 #include "memory/site.hpp"
+#include "run/interrupt.hpp"
 
 namespace rdna {
 
@@ -60,6 +61,7 @@ struct Launch {
   std::atomic<u64> next_workgroup{0};
   std::atomic<u64> resident{0};  // workgroups in flight
   std::atomic<bool> failed{false};
+  InterruptWatch interrupts;
   Quiet quiet;
   std::mutex mutex;           // of what follows
   u64 failed_workgroup = ~u64{0};

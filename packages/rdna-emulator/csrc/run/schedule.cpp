@@ -30,6 +30,10 @@ void fail(Launch& launch, u64 workgroup) {
   launch.failed = true;
 }
 
+void end_if_interrupted(const Launch& launch) {
+  if (launch.interrupts.interrupted()) [[unlikely]] throw TrapError{Fault::interrupted, "an interrupt (Ctrl-C) ended it"};
+}
+
 void retire_if_ended(Slot& slot) {
   if (slot.group().ended < slot.group().waves.size()) return;
   slot.group().launch->resident.fetch_sub(1, std::memory_order_relaxed);
@@ -78,6 +82,7 @@ void run_in_order(Launch& launch, Worker& worker, SlotSet& set) {
   worker_begins(launch.quiet);
   try {
     while (set.busy() || admit(launch, worker, set)) {
+      end_if_interrupted(launch);
       bool progress = false;
       const u64 changes = worker.changes;
       u32 looks = everybody ? ~0u : kLooks;
@@ -128,6 +133,7 @@ void run_at_random(Launch& launch, Worker& worker, SlotSet& set, u64 seed) {
   worker_begins(launch.quiet);
   try {
     for (;;) {
+      end_if_interrupted(launch);
       while (set.busy() < resident && admit(launch, worker, set)) {
       }
       ready.clear();

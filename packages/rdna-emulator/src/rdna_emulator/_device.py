@@ -39,6 +39,7 @@ _FAULTS: tuple[type[errors.EmulatorError], ...] = (
     errors.CheckError,
     errors.SpinError,
     errors.CheckError,
+    errors.InterruptedLaunchError,
 )
 
 

@@ -31,5 +31,9 @@ class CheckError(EmulatorError):
     """A check that was switched on has found something."""
 
 
+class InterruptedLaunchError(EmulatorError):
+    """Ctrl-C (SIGINT) ended a launch early. The main thread gets KeyboardInterrupt, as always; this is for others."""
+
+
 class SpinError(EmulatorError):
     """Waves spin, and none in flight could end it."""
