@@ -62,8 +62,7 @@ def test_launches_of_other_threads_end_with_an_error_of_their_own() -> None:
     thread.start()
     timer = _interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
-        while thread.is_alive():
-            time.sleep(0.01)
+        thread.join(60)
     thread.join(20)
     timer.join()
     assert len(errors) == 1
