@@ -110,3 +110,20 @@ class VerifiedAttention:
         comparison.calls_over_tolerance += error > comparison.tolerance
         comparison.seconds += time.perf_counter() - start
         return out
+
+
+class AttentionRun:
+    """What runs of attention have in common: launches of ``_kernels``, compared in ``_verified`` or not."""
+
+    _kernels: KernelAttention
+    _verified: VerifiedAttention | None
+
+    @property
+    def tally(self) -> Tally:
+        """What the launches so far did."""
+        return self._kernels.tally
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The attention outputs against float64 NumPy, or None without ``verify``."""
+        return self._verified.comparison if self._verified else None

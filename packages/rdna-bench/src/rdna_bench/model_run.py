@@ -10,13 +10,12 @@ from typing import Any
 
 from rdna_kernels import EmulatedExecutor
 
-from rdna_bench.attention import Comparison, KernelAttention, VerifiedAttention
+from rdna_bench.attention import AttentionRun, KernelAttention, VerifiedAttention
 from rdna_bench.generation import MAX_QUERY_LEN, GreedyRun, first_difference
 from rdna_bench.model_file import ModelFile
 from rdna_bench.preflight import required_builds
 from rdna_bench.reference import numpy_attention
 from rdna_bench.tokenizer import ChatTokenizer
-from rdna_bench.traffic import Tally
 from rdna_bench.transformer import Transformer
 from rdna_bench.weights import ModelConfig, load_weights
 
@@ -60,7 +59,7 @@ class TokenComparison:
         }
 
 
-class ModelRun:
+class ModelRun(AttentionRun):
     """One prompt, from the file to the answer. Use in order: ``__init__``, ``load``, ``stream``, ``verify``."""
 
     def __init__(self, options: GenerateOptions, file: ModelFile | None = None) -> None:
@@ -121,16 +120,6 @@ class ModelRun:
         self.text = ""
         self.tokens: TokenComparison | None = None
         self.load_seconds += time.perf_counter() - start
-
-    @property
-    def tally(self) -> Tally:
-        """What the launches so far did."""
-        return self._kernels.tally
-
-    @property
-    def comparison(self) -> Comparison | None:
-        """The attention outputs against float64 NumPy, or None without ``verify``."""
-        return self._verified.comparison if self._verified else None
 
     @property
     def passed(self) -> bool:

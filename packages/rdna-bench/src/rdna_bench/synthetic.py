@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from rdna_kernels import EmulatedExecutor
 
 from rdna_bench.arrays import aligned_copy, aligned_empty, numpy_dtype
-from rdna_bench.attention import Comparison, KernelAttention, VerifiedAttention
+from rdna_bench.attention import AttentionRun, KernelAttention, VerifiedAttention
 from rdna_bench.preflight import required_builds
-from rdna_bench.traffic import Tally
 
 _MOST_SEQUENCES = 65535  # workgroups along z
 _MOST_KV_HEADS = 65535  # workgroups along y, where an entry has one row group
@@ -83,7 +82,7 @@ def make_inputs(shape: DecodeShape, seed: int) -> DecodeInputs:
     return DecodeInputs(q, kv_cache, block_table, seq_lens)
 
 
-class DecodeRun:
+class DecodeRun(AttentionRun):
     """One synthetic decode call; use in order: ``__init__``, ``run``."""
 
     def __init__(
@@ -121,16 +120,6 @@ class DecodeRun:
             executor.build_function(build.name)  # loaded here, so that the launch's time is the launch's
         self._kernels = KernelAttention(executor, shape.window)
         self._verified = VerifiedAttention(self._kernels, shape.dtype, shape.window) if verify else None
-
-    @property
-    def tally(self) -> Tally:
-        """What the launch did."""
-        return self._kernels.tally
-
-    @property
-    def comparison(self) -> Comparison | None:
-        """The output against float64 NumPy, or None without ``verify``."""
-        return self._verified.comparison if self._verified else None
 
     @property
     def passed(self) -> bool:
