@@ -277,9 +277,9 @@ def test_arrays_of_other_types(value: Any) -> None:
 
 def test_masked_arrays_are_refused() -> None:
     masked = np.ma.array([0, 5], mask=[False, True])
-    with pytest.raises(TypeError, match="^query_start_loc is a masked array; a plain one is needed"):
+    with pytest.raises(TypeError, match=r"^query_start_loc is a masked array; a plain one is needed"):
         plan_prefill(masked, [5], VARIANT, 0, 80)
-    with pytest.raises(TypeError, match="^seq_lens is a masked array; a plain one is needed"):
+    with pytest.raises(TypeError, match=r"^seq_lens is a masked array; a plain one is needed"):
         plan_prefill([0, 5], masked[1:], VARIANT, 0, 80)
 
 

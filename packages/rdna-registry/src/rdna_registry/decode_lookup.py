@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from rdna_registry.arguments import INT32_MAX, MAX_HEADS, ArgumentError, as_bool, as_int
@@ -222,8 +221,6 @@ def builds(target: str | Target = DEFAULT_TARGET, head_sizes: tuple[int, ...] = 
     None for a head size that no kernel has; TypeError for one that is no integer, ArgumentError for other targets.
     """
     as_target(target)
-    if isinstance(head_sizes, str) or not isinstance(head_sizes, Iterable):
-        raise TypeError(f"head_sizes is {head_sizes!r}; a tuple of integers is needed")
     return _builds(tuple([as_int("head_sizes", size, 1) for size in head_sizes]))
 
 
