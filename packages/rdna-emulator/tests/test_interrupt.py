@@ -51,19 +51,22 @@ def test_it_ends_the_launch_and_the_next_one_runs(options: dict[str, Any], workg
 
 def test_launches_of_other_threads_end_with_an_error_of_their_own() -> None:
     errors: list[BaseException] = []
+    ended = threading.Event()
 
     def launch() -> None:
         try:
             kernel("generator", threads=1).launch(1, 64, [np.zeros(64, np.uint32), ENDLESS])
         except InterruptedLaunchError as error:
             errors.append(error)
+        ended.set()
 
     thread = threading.Thread(target=launch)
     thread.start()
     timer = _interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
-        thread.join(60)
-    thread.join(20)
+        ended.wait(60)
+    assert ended.wait(20)
+    thread.join()
     timer.join()
     assert len(errors) == 1
     assert "Ctrl-C" in str(errors[0])
