@@ -151,8 +151,9 @@ def test_long_contexts_may_not_issue_much_more() -> None:
 
 def test_of_those_as_good_the_one_that_asks_for_less_wins() -> None:
     cheap = {2: {"requested_bytes": 2**19}}
-    assert searched([(8.0, 8.0), (8.05, 8.05)], cheap) == 2
-    assert searched([(8.0, 8.0), (8.2, 8.2)], cheap) == 1
+    assert searched([(8.0, 8.0), (8.03, 8.03)], cheap) == 2
+    assert searched([(8.0, 8.0), (8.0, 8.07)], cheap) == 2
+    assert searched([(8.0, 8.0), (8.05, 8.05)], cheap) == 1
     assert searched([(8.0, 8.0), (8.0, 8.0)], {1: {"partial_bytes": 128}}) == 2
 
 

@@ -20,7 +20,8 @@ MOST_LOSS = 1.03
 MOST_INSTRUCTIONS = 1.15
 INSTRUCTIONS_FROM = 1024
 
-#: Candidates this close to the best are as good: of them, the one that asks for the fewest bytes is taken.
+#: Candidates whose times, of all contexts multiplied, are this close to the best are as good: of them, the one that
+#: asks for the fewest bytes is taken. So a short call may take 1 % longer for it, and not 1 % for each context.
 AS_GOOD = 1.01
 
 #: Candidates that are measured in full.
@@ -77,7 +78,7 @@ def search(
     best = 0.0
     while queue and len(finalists) <= FINALISTS:
         bound, number, index = heapq.heappop(queue)
-        if bound / len(contexts) > best + math.log(AS_GOOD):
+        if bound > best + math.log(AS_GOOD):
             break
         candidate = candidates[number]
         if index < len(contexts):
@@ -89,7 +90,7 @@ def search(
         launches = {context: measure(candidate.entry, context) for context in contexts}
         ratios = [launch.modelled_microseconds / time for launch, time in zip(launches.values(), base, strict=True)]
         if all(_allowed(launch, launches_before[context], context) for context, launch in launches.items()):
-            score = sum(map(math.log, ratios)) / len(contexts)
+            score = sum(map(math.log, ratios))
             finalists.append((score, candidate.entry, launches))
             best = min(best, score)
 
