@@ -52,7 +52,7 @@ def test_an_unknown_target_is_named_with_the_known_ones() -> None:
         ],
         *[
             ({"threads": threads}, f"threads is {threads!r}; it may be an integer from 1 to 1024")
-            for threads in ("2", 1.5, 0, -1, 1025, True)
+            for threads in ("2", 1.5, 0, -1, 1025, True, np.True_)
         ],
         ({"catalogue": "x"}, "catalogue is 'x'; it may be None .* or an rdna_kernels.Catalogue"),
     ],

@@ -218,6 +218,7 @@ def test_arrays_of_other_types() -> None:
         ("target_workgroups", 0, ArgumentError),
         ("target_workgroups", 32768, ArgumentError),
         ("target_workgroups", 80.0, TypeError),
+        ("target_workgroups", np.True_, TypeError),
         ("variant", "rdna_decode", TypeError),
     ],
 )

@@ -17,8 +17,8 @@ def truth(value: object, name: str) -> bool:
 
 def integer(value: object, name: str) -> int:
     """``value`` as an int; TypeError, by ``name``, for what is no integer, True and False included."""
-    # Arrays and bools have an __index__ too.
-    if isinstance(value, bool) or not hasattr(value, "__index__") or getattr(value, "shape", ()) != ():
+    # Arrays and bools have an __index__ too, and so have the bools of older versions of NumPy.
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__") or getattr(value, "shape", ()) != ():
         raise TypeError(f"{name} is {value!r}; it must be an integer")
     try:
         return operator.index(value)

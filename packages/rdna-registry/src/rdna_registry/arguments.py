@@ -29,7 +29,7 @@ class ArgumentError(ValueError):
 def as_int(argument: str, value: SupportsIndex, low: int, high: int | None = None) -> int:
     """``value`` as an int from ``low`` to ``high``; TypeError for no integer, ArgumentError outside the range."""
     if type(value) is not int:
-        if isinstance(value, bool):
+        if isinstance(value, bool | np.bool_):
             raise TypeError(f"{argument} is {value!r}; an integer is needed")
         try:
             value = operator.index(value)

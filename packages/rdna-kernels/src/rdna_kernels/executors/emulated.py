@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, ClassVar, SupportsIndex
@@ -14,6 +13,7 @@ from rdna_kernels.arrays import host_array, is_tensor
 from rdna_kernels.catalogue import Catalogue
 from rdna_kernels.errors import ArgumentError, ExecutorError
 from rdna_kernels.executors.interface import DeviceProperties, Executor, Function
+from rdna_kernels.numbers_given import as_integer
 
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**64 - 1
@@ -136,10 +136,10 @@ class EmulatedExecutor(Executor):
 
 def _integer(what: str, value: SupportsIndex, low: int, high: int) -> int:
     try:
-        number = operator.index(value)
-    except TypeError:
+        number = as_integer(what, value)
+    except ArgumentError:
         number = low - 1
-    if isinstance(value, bool) or not low <= number <= high:
+    if not low <= number <= high:
         raise ArgumentError(f"{what} is {value!r}; it may be an integer from {low} to {high}")
     return number
 
