@@ -49,7 +49,7 @@ KEYS_SEEN = (
 ROWS = (
     Mutant("another head's query", "decode/query.h", "place.kv_head * arguments.gqa", "0", SMALL),
     Mutant("another token", "decode/work.h", "index - head * arguments.max_query_len}", "0}", SMALL),
-    Mutant("another head's output", "decode/merge.h", "+ at.head;", "+ (at.head ^ 1);", SMALL),
+    Mutant("another head's output", "decode/merge.h", "+ target.row.head,", "+ (target.row.head ^ 1),", SMALL),
     Mutant("rows of another group", "decode/work.h", "place.row_group * place.most_rows;", "0;", GROUPS),
 )
 ADDRESSES = (
@@ -70,18 +70,24 @@ ADDRESSES = (
         "lane_dim((lane() + 1) % 16, dims)",
         SMALL,
     ),
-    Mutant("another kv head's keys", "decode/pages.h", "place.kv_head * arguments.kv_stride_head", "0", SMALL),
+    Mutant("another kv head's keys", "decode/pages.h", "strides(place.kv_head,", "strides(0,", SMALL),
     Mutant("pages of dense HND", "decode/pages.h", "arguments.kv_stride_block", "arguments.kv_stride_head * 2", NHD),
-    Mutant("tokens of dense HND", "decode/pages.h", "arguments.kv_stride_token", "(2 * kHeadSize)", NHD),
+    Mutant("tokens of dense HND", "decode/work.h", "arguments.kv_stride_token * 16", "4 * kHeadSize", NHD),
     Mutant(
         "page offsets of 32 bits",
         "decode/pages.h",
-        "page_number_ * page_bytes_",
-        "page_number_ * (uint32_t)page_bytes_",
+        "strides(page_number_, page_stride_)",
+        "(uint32_t)strides(page_number_, page_stride_)",
         FAR,
     ),
-    Mutant("another sequence's table", "decode/pages.h", "place.sequence * arguments.block_table_stride", "0", SPLIT),
-    Mutant("table read past its end", "decode/pages.h", ", last_tile_);", ", last_tile_ + 64);", TIGHT),
+    Mutant(
+        "another sequence's table",
+        "decode/pages.h",
+        "place.sequence * arguments.block_table_stride",
+        "0 * arguments.block_table_stride",
+        SPLIT,
+    ),
+    Mutant("table read past its end", "decode/pages.h", "tile < end_tile_ ?", "tile < end_tile_ + 64 ?", TIGHT),
     Mutant(
         "first page past the table",
         "decode/pages.h",
@@ -117,7 +123,7 @@ ARITHMETIC = (
     Mutant("bf16 truncated", "decode/element.h", "word + 0x7fff + (word >> 16 & 1)", "word", BF16),
     Mutant("sums not rescaled", "decode/softmax.h", "sums[block] *= factor;", "sums[block] *= 1.0f;", STEEP),
     Mutant("weights' sum not rescaled", "decode/softmax.h", "row.sum *= factor;", "", STEEP),
-    Mutant("shares not rescaled", "decode/merge.h", "sum += share.sum * factor;", "sum += share.sum;", SPLIT),
+    Mutant("shares not rescaled", "decode/merge.h", "sum += share * factor;", "sum += share;", SPLIT),
     Mutant(
         "division by nothing",
         "decode/merge.h",
@@ -128,17 +134,17 @@ ARITHMETIC = (
     Mutant(
         "rows without keys not written",
         "decode/merge.h",
-        "    store(address(arguments_.out)",
-        "    if (piece.sum > 0.0f) store(address(arguments_.out)",
+        "    store(target.at",
+        "    if (piece.sum > 0.0f) store(target.at",
         EMPTY,
     ),
 )
 ORDER = (
     Mutant("Q read before it is there", "decode/decode.hip", "thread);\n  lds_barrier();", "thread);", SMALL),
     Mutant(
-        "merge over tiles in use", "decode/decode.hip", "  lds_barrier();\n  merge_waves", "  merge_waves", MANY_WAVES
+        "merge over tiles in use", "decode/merge.h", "  lds_barrier();\n  if (half == 0", "  if (half == 0", MANY_WAVES
     ),
-    Mutant("merge before all have put", "decode/merge.h", "half);\n      lds_barrier();", "half);", SMALL),
+    Mutant("merge before all have put", "decode/merge.h", "      }\n      lds_barrier();", "      }", SMALL),
     Mutant("scores read too early", "decode/decode.hip", "lds_barrier();\n    add_pairs", "add_pairs", SHARED_TILES),
     Mutant("partials not released", "decode/merge.h", "    release_to_device();\n    barrier();", "", SPLIT),
     Mutant(
@@ -166,9 +172,9 @@ SCORES = (
     Mutant(
         "sink of each segment",
         "decode/merge.h",
-        "    uint64_t slot = first_slot(place_.segment);",
+        "    int segment = place_.segment;",
         "    if (place_.features & kFeatureSinks) const_cast<Piece &>(piece).sum += exp2(-reference);\n"
-        "    uint64_t slot = first_slot(place_.segment);",
+        "    int segment = place_.segment;",
         {**SPLIT, "sinks": True},
     ),
     Mutant(
@@ -223,7 +229,7 @@ SCORES = (
         "",
         {**SHARED_TILES, "alibi": True},
     ),
-    Mutant("reference forgotten", "decode/scores.h", "(row.reference() - base)", "(-base)", {**STEEP, "softcap": 30.0}),
+    Mutant("reference forgotten", "decode/scores.h", "row.reference() - base;", "-base;", {**STEEP, "softcap": 30.0}),
     Mutant("lse in base 2", "decode/merge.h", "+ reference_log2) * kLn2", "+ reference_log2)", SMALL, lse=True),
     Mutant(
         "lse without the sink",
@@ -248,7 +254,7 @@ PLANNED = (
     Mutant(
         "padding rows of a plan run",
         "decode/decode.hip",
-        " || (features & kFeaturePlan && place.sequence < 0)",
+        "  if (features & kFeaturePlan && place.sequence < 0) return;\n",
         "",
         SPLIT,
         plan=64,

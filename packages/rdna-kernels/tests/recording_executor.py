@@ -70,7 +70,7 @@ class RecordingExecutor(Executor):
 
 def unpack(arguments: bytes) -> dict[str, int | float]:
     """The fields of the decode kernel's argument struct, by name."""
-    codes = {"int64_t": "q", "int32_t": "i", "float": "f"}
+    codes = {"int64_t": "q", "uint32_t": "I", "int32_t": "i", "float": "f"}
     form = "".join("Q" if "*" in kind else codes[kind] for _, kind, _ in DECODE_ARGUMENTS)
     values = struct.unpack_from("@" + form, arguments)
     return dict(zip((name for name, _, _ in DECODE_ARGUMENTS), values, strict=True))

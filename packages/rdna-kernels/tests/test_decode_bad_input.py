@@ -259,6 +259,16 @@ BAD: dict[str, tuple[Callable[[Arguments], Arguments], type[KernelsError], str]]
         ArgumentError,
         "kv_cache has a token stride of 67108872 elements; at most 67108864",
     ),
+    "heads too far apart": (
+        take("q", lambda q: as_strided(np.ones(8, np.float16), q.shape, (2**40, 2**36, 2))),
+        ArgumentError,
+        "q has a stride of 1099511627776 bytes in dimension 0; at most 68719476720",
+    ),
+    "tables too far apart": (
+        take("block_table", lambda t: as_strided(t, t.shape, (2**34, 4))),
+        ArgumentError,
+        "block_table has a stride of 17179869184 bytes in dimension 0; at most 17179869180",
+    ),
     "too many sequences": (
         put(
             q=np.ones((65536, 1, 64), np.float16),

@@ -96,10 +96,10 @@ def test_arguments_describe_the_arrays(
         ("block_table", table, ["block_table_stride"]),
     ):
         last = tuple(size - 1 for size in array.shape)
-        reach = sum(index * strides[axis] for index, axis in zip(last, axes, strict=False)) + last[-1]
-        assert reach * array.itemsize + array.itemsize == np.lib.array_utils.byte_bounds(array)[1] - address(array), (
-            name
-        )
+        unit = 4 if name == "block_table" else 16
+        reach = unit * sum(index * strides[axis] for index, axis in zip(last, axes, strict=False))
+        end = np.lib.array_utils.byte_bounds(array)[1] - address(array)
+        assert reach + (last[-1] + 1) * array.itemsize == end, name
     assert [name for name, _ in memory] == [
         "q", "kv_cache", "block_table", "seq_lens", "out", "partials", "partials", "partials", "counters",
     ]  # fmt: skip
@@ -251,9 +251,9 @@ def test_views_with_gaps_are_taken_as_they_are(executor: RecordingExecutor) -> N
     out = decode_attention(fused[:, :12], cache, tables[:, :2], lengths[3:6], executor=executor)
     assert out.shape == (3, 12, 64)
     arguments = executor.launches[0]["arguments"]
-    assert (arguments["q_stride_token"], arguments["q_stride_head"]) == (20 * 64, 64)
-    assert arguments["kv_stride_block"] == 2 * 5 * 16 * 160
-    assert (arguments["kv_stride_head"], arguments["kv_stride_token"]) == (16 * 160, 160)
+    assert (arguments["q_stride_token"], arguments["q_stride_head"]) == (20 * 64 // 8, 64 // 8)
+    assert arguments["kv_stride_block"] == 2 * 5 * 16 * 160 // 8
+    assert (arguments["kv_stride_head"], arguments["kv_stride_token"]) == (16 * 160 // 8, 160 // 8)
     assert arguments["block_table_stride"] == 9
 
 

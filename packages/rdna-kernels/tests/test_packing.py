@@ -75,5 +75,5 @@ def test_the_decode_arguments_are_the_documented_ones() -> None:
         "plan",
         "lse",
     ]
-    assert Packer(DECODE_ARGUMENTS).size == 240
+    assert Packer(DECODE_ARGUMENTS).size == 208
     assert all(meaning for _, _, meaning in DECODE_ARGUMENTS)

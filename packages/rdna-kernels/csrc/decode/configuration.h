@@ -34,8 +34,15 @@ constexpr bool kPrefetchValues = RDNA_PREFETCH != 0 && !kValuesInLds;
 // Query fragments that stay in registers, of a row tile's kKeyBlocks; the others are read from LDS for each tile.
 constexpr int kQueryBlocks = kManySums ? 0 : smaller(kKeyBlocks, (kHeadDimSplit > 1 ? 6 : 7) / kRowTiles);
 
-// Fragments that are read from LDS before the first is needed: enough for its latency, few enough for the registers.
-constexpr int kFragmentsAhead = kRowTiles * kDimBlocks < 8 ? 2 : 1;
+// Fragments of K and V that are read from LDS before the first is needed, and of queries that are read for each tile:
+// enough for its latency, few enough for the registers, of which gfx1100 needs more: it has no scalar float arithmetic.
+#if defined(__gfx1100__)
+constexpr bool kRoomAhead = kRowTiles * kDimBlocks < 8;
+#else
+constexpr bool kRoomAhead = kRowTiles * kDimBlocks < 8 || (kHeadDimSplit == 1 && !kManySums);
+#endif
+constexpr int kFragmentsAhead = kRoomAhead ? 2 : 1;
+constexpr int kQueriesAhead = kManySums ? 1 : kFragmentsAhead == 2 ? 2 : 0;
 
 // Lanes that share a row of K, 16 bytes each: a power of two. Those past the row's end load nothing and get zeros.
 constexpr int kKeyLanes = kKeyBlocks <= 4 ? 8 : 16;
@@ -55,15 +62,25 @@ constexpr int kLoopBytes = kScoresAt + (kHeadDimSplit > 1 ? 2 * kWaves * kScoreB
 // dimension of each lane.
 constexpr bool kDimsInOrder = kValuesInLds && 16 % kLaneDims == 0;
 
-// The waves' results meet in LDS, 16 rows and so many dimensions at a time that they fit.
+// The waves' results meet in LDS, 16 rows and so many dimensions at a time that they fit: all, or half of each wave's.
+// With 8 rows or fewer the halves fit together, if what the residuals gave is added before.
 constexpr int kWaveSums = 16 * kLaneDims;  // of a row: a wave's dimensions, some twice where lanes overlap
+constexpr int kMergeBytes = kTileWaves * 16 * lds_pitch(kHeadDimSplit * kWaveSums * 4);
 constexpr bool kMergeHalves =
-    16 % kLaneDims == 0 && kHeadDimSplit == 1 && kTileWaves * 16 * lds_pitch(kWaveSums * 4) > 40 * 1024;
-constexpr int kMergePasses = kMergeHalves ? 2 : 1;
-constexpr int kMergeSums = kWaveSums / kMergePasses;
-constexpr int kMergeDims = kMergePasses > 1 ? kMergeSums : kHeadSize;  // of the head, at most
-constexpr int kMergePitch = lds_pitch(kHeadDimSplit * kMergeSums * 4);
-constexpr int kSharesAt = kTileWaves * 16 * kMergePitch;
+    16 % kLaneDims == 0 && (kHeadDimSplit == 1 || kLastDims == kWaveDims) && kMergeBytes > 40 * 1024;
+
+template <bool kFolded>
+struct Merge {
+  static constexpr bool kFoldsFirst = kFolded && kMergeHalves;
+  static constexpr int kRows = kFoldsFirst ? 8 : 16;
+  static constexpr int kPasses = kMergeHalves && !kFoldsFirst ? 2 : 1;
+  static constexpr int kSums = kWaveSums / kPasses;                               // of a wave in a row
+  static constexpr int kWaveDims = rdna::kWaveDims / kPasses;                     // of the head, of a wave
+  static constexpr int kDims = kPasses > 1 ? kHeadDimSplit * kWaveDims : kHeadSize;  // of the head, at most
+  static constexpr int kPitch = lds_pitch(kHeadDimSplit * kSums * 4);
+  static constexpr int kBytes = kTileWaves * kRows * kPitch;
+};
+constexpr int kSharesAt = larger(Merge<false>::kBytes, Merge<true>::kBytes);
 constexpr int kFlagAt = kSharesAt + kTileWaves * kRows * (int)sizeof(float) * 2;
 constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
 

@@ -104,7 +104,10 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
   Weights weights[kRowTiles];
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
-    Accumulator parts = kChanging ? change.scaled(scores[i], bases[i], wave.states[i], scale) : scores[i] * scale;
+    Accumulator parts = scores[i];
+    if constexpr (kChanging) change.add_base(parts, bases[i], wave.states[i]);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) parts[j] *= scale;  // one by one: a vector's factor would take eight scalar registers
     if (!inner) mask(parts, wave.states[i], tile * kTileKeys, arguments.window);
     keep_below_ceiling(scores[i], parts, wave.states[i], scale, first, wave.sums[i], kChanging ? &bases[i] : nullptr);
     exponentiate(parts, wave.states[i]);
@@ -131,36 +134,70 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
   if constexpr (!kPrefetchValues && (!kValuesInLds || kManySums)) wave.values.load(next, wave.offsets);
 }
 
-// All tiles of a wave, and the meeting of the waves.
+// Where an instance of attend() begins. No two are the same, so that the compiler moves nothing that they share before
+// it, where it would take registers of the other instance. Nor is anything on its way: the compiler puts one instance
+// after the other, and would wait in the second for loads of the first.
 template <bool kFolded, bool kChanging>
-RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, const KeyRange &range,
-                        const WaveTiles &tiles, Pages &pages, const Results &results, Lds lds, uint32_t thread,
-                        int wave_number) {
-  const ScoreChange change(arguments, place.features, lds + kSlopesAt);
-  const int first_dim = wave_number % kHeadDimSplit * kWaveDims;
-  const int column = lane() % (kFolded ? 8 : 16);
-  const uint32_t token_bytes = arguments.kv_stride_token * kElementBytes;
-  const Lds tile_memory = lds + kTilesAt + wave_number * kTileBytes;
-  float residual_factor = !kFolded || lane() % 16 >= 8 ? -1.0f : 0.0f;
-  opaque(residual_factor);  // a known factor would cost a conversion and a subtraction instead of one instruction
+RDNA_INLINE void begin_instance() {
+  asm volatile("; %0 %1" ::"n"(kFolded), "n"(kChanging));
+  wait_for_loads_before<0>();
+}
 
+// What the workgroup does once the length and the first page number have been asked for.
+template <bool kFeatured, bool kFolded, bool kChanging>
+RDNA_INLINE void attend(const DecodeArguments &arguments, const DecodeArguments &arguments_after, const Place &place,
+                        FirstPage &first_page, int length, Lds lds, uint32_t thread, int wave_number) {
+  begin_instance<kFolded, kChanging>();
+  // Meanwhile: Q, and all that K and V need beside those two.
+  const QueryLoads query_loads(arguments, place, thread);
+  const Slopes slopes(arguments, place, thread);
+  const int first_dim = wave_number % kHeadDimSplit * kWaveDims;
+  const uint32_t column = lane() % (kFolded ? 8 : 16);
+  const uint32_t token_bytes = rdna::token_bytes(arguments);
+  const Lds tile_memory = lds + kTilesAt + wave_number * kTileBytes;
   Wave wave = {Offsets(token_bytes, first_dim), Keys(tile_memory), Values(tile_memory)};
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
-    Row row = find_row(arguments, place, smaller(i * 16 + column, place.rows - 1));
-    wave.states[i].position = range.length - arguments.max_query_len + row.token;
+    int token = find_row(arguments, place, smaller<int>(i * 16 + column, place.rows - 1)).token;
+    opaque(token);
+    wave.states[i].position = token;
+  }
+  Pages pages(arguments, place, first_page);
+  pin_order();
+  load_together(first_page.number, length);
+
+  const KeyRange range = find_keys(arguments, place, length);
+  if (place.segment >= range.segments || place.rows == 0) return;
+  const WaveTiles tiles = find_tiles(range, place, wave_number / kHeadDimSplit);
+  first_page.find(range, tiles.first);
+  pages.begin(range, tiles);
+  // Bytes of keys at the first tile's start that no token sees.
+  const uint32_t before = larger((int)(range.first_key - tiles.first * kTileKeys), 0) * token_bytes;
+  const Buffer first = pages.first(first_page, before);
+  Offsets offsets = wave.offsets;
+  offsets.move(-before);
+  wave.keys.load(first, offsets);
+  wave.values.load(first, offsets);
+  pin_order();
+  const Results results(arguments_after, place);
+  if (!kFeatured && range.segments > 1) results.prepare_merge(thread);  // with features there are no registers for it
+  query_loads.store(place, lds, thread);
+  if (place.features & kFeatureAlibi) slopes.store(lds + kSlopesAt, thread);
+  lds_barrier();
+
+  const ScoreChange change(arguments, place.features, lds + kSlopesAt);
+  float residual_factor = !kFolded || lane() % 16 >= 8 ? -1.0f : 0.0f;
+  opaque(residual_factor);  // a known factor would cost a conversion and a subtraction instead of one instruction
+#pragma unroll
+  for (int i = 0; i < kRowTiles; ++i) {
+    wave.states[i] = {range.length - arguments.max_query_len + wave.states[i].position};
   }
   if (tiles.first < tiles.end) {
     ScoreExchange exchange(lds + kScoresAt, wave_number);
-    const uint32_t before = larger((int)(range.first_key - tiles.first * kTileKeys), 0) * token_bytes;
-    const Buffer first = pages.first(range, before);
-    wave.offsets.move(-before);
-    wave.keys.load(first, wave.offsets);
-    wave.values.load(first, wave.offsets);
-    pin_order();
-    wave.offsets.move(before);
     pages.turn();
     wave.query.load(place, lds, column, first_dim);
+#pragma unroll
+    for (int i = 0; i < kRowTiles * kDimBlocks; ++i) wave.sums[i / kDimBlocks][i % kDimBlocks] = {};
 
     uint32_t tile = tiles.first;
     int next = 1;
@@ -178,21 +215,15 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const Place &place, co
         ++next;
       } while (tile < stop);
     } while (tile < tiles.end);
+  } else {
+    // Apart from the zeros above, which are made while the first tile is on its way.
+#pragma unroll
+    for (int i = 0; i < kRowTiles * kDimBlocks; ++i) wave.sums[i / kDimBlocks][i % kDimBlocks] = repeated(0.0f);
   }
-  lds_barrier();
+  wait_for_loads_before<0>();  // of tiles that do not exist: the merge need not do it again and again
   merge_waves<kFolded>(wave.sums, wave.states, lds, place, results, arguments.scale_log2, range.segments > 1, thread,
                        wave_number);
-}
-
-template <bool kChanging>
-RDNA_INLINE void attend_rows(const DecodeArguments &arguments, const Place &place, const KeyRange &range,
-                             const WaveTiles &tiles, Pages &pages, const Results &results, Lds lds, uint32_t thread,
-                             int wave) {
-  if (kRowTiles == 1 && place.rows <= 8) {
-    attend<true, kChanging>(arguments, place, range, tiles, pages, results, lds, thread, wave);
-  } else {
-    attend<false, kChanging>(arguments, place, range, tiles, pages, results, lds, thread, wave);
-  }
+  if (range.segments > 1) results.merge_partials(range.segments, lds + kFlagAt, thread);
 }
 
 // A workgroup at work.
@@ -200,36 +231,35 @@ template <bool kFeatured>
 RDNA_INLINE void decode(const DecodeArguments &arguments, Lds lds) {
   const int features = kFeatured ? arguments.features : 0;
   const uint32_t thread = thread_in_workgroup();
-  const int wave = uniform(thread / kWaveSize);
+  int wave = uniform(thread / kWaveSize);
+  opaque_uniform(wave);
 
-  // The arguments lie in two lines of memory: both are asked for before the first is waited for.
-  const void *first_line = arguments.kv_cache;
-  asm volatile("" : "+s"(first_line));
-  const Place place = find_place(arguments, features);
-  if (place.rows <= 0 || (features & kFeaturePlan && place.sequence < 0)) return;
-  // Q, the length and the first page number are asked for at once, the others as soon as the length is there.
-  const QueryLoads query_loads(arguments, place, thread);
+  load_arguments(arguments);
+  pin_order();
+  Place place = find_place(arguments, features);
+  if (features & kFeaturePlan && place.sequence < 0) return;
+  // The length and the first page number are asked for first, for K and V wait for them.
   FirstPage first_page(arguments, place, wave / kHeadDimSplit);
-  pin_order();
   int length = load_uniform(arguments.seq_lens, place.sequence);
-  load_together(first_page.number, length);
-  const KeyRange keys = find_keys(arguments, place, length);
-  if (place.segment >= keys.segments) return;
-  const WaveTiles tiles = find_tiles(keys, place, wave / kHeadDimSplit);
-  Pages pages(arguments, place, first_page, keys, tiles);
   pin_order();
-  query_loads.store(place, lds, thread);
-  if (features & kFeatureAlibi) put_slopes(arguments, place, lds + kSlopesAt, thread);
-  lds_barrier();
+  find_rows(arguments, place);
   // With features there are more arguments than registers for them: what comes after the loop reads them again.
-  const Results results(kFeatured ? argument_again<DecodeArguments>() : arguments, place);
+  const DecodeArguments &after = kFeatured ? argument_again<DecodeArguments>() : arguments;
   // Scores that change have a loop of their own; with several row tiles two loops spill, and that one serves all.
-  if (kFeatured && (kRowTiles > 1 || features & (kFeatureSoftcap | kFeatureAlibi))) {
-    attend_rows<true>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
+  const bool changing = kFeatured && (kRowTiles > 1 || features & (kFeatureSoftcap | kFeatureAlibi));
+  if (kRowTiles == 1 && place.rows <= 8) {
+    if (changing) {
+      attend<kFeatured, true, kFeatured>(arguments, after, place, first_page, length, lds, thread, wave);
+    } else {
+      attend<kFeatured, true, false>(arguments, after, place, first_page, length, lds, thread, wave);
+    }
   } else {
-    attend_rows<false>(arguments, place, keys, tiles, pages, results, lds, thread, wave);
+    if (changing) {
+      attend<kFeatured, false, kFeatured>(arguments, after, place, first_page, length, lds, thread, wave);
+    } else if constexpr (!kFeatured || kRowTiles == 1) {
+      attend<kFeatured, false, false>(arguments, after, place, first_page, length, lds, thread, wave);
+    }
   }
-  if (keys.segments > 1) results.merge_partials(keys.segments, lds + kFlagAt, thread);
 }
 
 }  // namespace rdna

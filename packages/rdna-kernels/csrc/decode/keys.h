@@ -32,7 +32,7 @@ class Keys {
   // Element j of lane (h, c): bias + the score of key 2j + h for row c of each row tile.
   RDNA_INLINE void multiply(const Query &query, Accumulator (&scores)[kRowTiles]) const {
     constexpr int ahead = kFragmentsAhead;
-    Fragment keys[kKeyBlocks];
+    Fragment keys[kKeyBlocks], queries[kKeyBlocks][kRowTiles];
 #pragma unroll
     for (int block = 0; block < ahead; ++block) keys[block] = read(block);
     pin_order();
@@ -41,7 +41,14 @@ class Keys {
       if (block + ahead < kKeyBlocks) keys[block + ahead] = read(block + ahead);
 #pragma unroll
       for (int tile = 0; tile < kRowTiles; ++tile) {
-        scores[tile] = Element::multiply_add(keys[block], query(tile, block), scores[tile]);
+#pragma unroll
+        for (int i = 0; block == 0 && i < kQueriesAhead; ++i) queries[i][tile] = query(tile, i);
+        constexpr int last = kKeyBlocks - 1 - kQueriesAhead;
+        if (block <= last) queries[block + kQueriesAhead][tile] = query(tile, block + kQueriesAhead);
+      }
+#pragma unroll
+      for (int tile = 0; tile < kRowTiles; ++tile) {
+        scores[tile] = Element::multiply_add(keys[block], queries[block][tile], scores[tile]);
       }
       pin_order();
     }

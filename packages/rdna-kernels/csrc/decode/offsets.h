@@ -38,6 +38,7 @@ class Offsets {
     for (int i = 0; i < kKeyLoads; ++i) keys_[i] = (i * kKeyLoadRows + lane() / kKeyLanes) * token_bytes + key_column;
 #pragma unroll
     for (int i = 0; i < kValueLoads; ++i) values_[i] = (i * 2 + lane() / 16) * token_bytes + value_column;
+    move(0);  // all of this is made here, and not where loads are waited for
   }
 
   RDNA_INLINE uint32_t key(int load) const { return keys_[load]; }

@@ -17,17 +17,17 @@ class QueryLoads {
 
  public:
   RDNA_INLINE QueryLoads(const DecodeArguments &arguments, const Place &place, uint32_t thread) {
-    uint64_t base = address(arguments.q) + (place.sequence * arguments.max_query_len * arguments.q_stride_token +
-                                            place.kv_head * arguments.gqa * arguments.q_stride_head) *
-                                               kElementBytes;
+    const uint32_t first_token = place.sequence * arguments.max_query_len;
+    const uint32_t first_head = place.kv_head * arguments.gqa;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       uint32_t piece = thread + step * kThreads;
       if constexpr (kPieces != kOfHead) pieces_[step] = {};
       if (piece < place.rows * kPieces && piece % kPieces < kOfHead) {
         Row row = find_row(arguments, place, piece / kPieces);
-        int64_t at = row.token * arguments.q_stride_token + row.head * arguments.q_stride_head;
-        pieces_[step] = load<word4>(base + at * kElementBytes, piece % kPieces * 16);
+        uint64_t at = strides(first_token + row.token, arguments.q_stride_token) +
+                      strides(first_head + row.head, arguments.q_stride_head);
+        pieces_[step] = load<word4>(address(arguments.q) + at, piece % kPieces * 16);
       }
     }
   }
@@ -57,6 +57,9 @@ class Query {
 #pragma unroll
       for (int block = 0; block < kQueryBlocks; ++block) fragments_[tile][block] = read(tile, block);
     }
+    // Else the compiler puts the halves of each together anew for each tile.
+#pragma unroll
+    for (int i = 0; i < kRowTiles * kQueryBlocks; ++i) opaque(fragments_[i % kRowTiles][i / kRowTiles]);
   }
 
   RDNA_INLINE Fragment operator()(int tile, int block) const {

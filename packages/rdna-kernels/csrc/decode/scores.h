@@ -10,15 +10,25 @@
 namespace rdna {
 
 // The ALiBi slope of each of the workgroup's rows, in the unit of scores before the scale, on its way to LDS.
-RDNA_INLINE void put_slopes(const DecodeArguments &arguments, const Place &place, Lds slopes, uint32_t thread) {
-  if (thread < kRows) {
-    int number = kRowTiles == 1 && place.rows <= 8 ? thread % 8 : thread;
-    Row row = find_row(arguments, place, smaller(number, place.rows - 1));
-    uint32_t head = place.kv_head * arguments.gqa + row.head;
-    float slope = load<float>(address(arguments.alibi_slopes), head * sizeof(float));
-    lds_store(slopes + thread * 4, slope * arguments.slope_factor);
+class Slopes {
+ public:
+  RDNA_INLINE Slopes(const DecodeArguments &arguments, const Place &place, uint32_t thread) {
+    if (place.features & kFeatureAlibi && thread < kRows) {
+      int number = kRowTiles == 1 && place.rows <= 8 ? thread % 8 : thread;
+      Row row = find_row(arguments, place, smaller(number, place.rows - 1));
+      uint32_t head = place.kv_head * arguments.gqa + row.head;
+      slope_ = load<float>(address(arguments.alibi_slopes), head * sizeof(float));
+      factor_ = arguments.slope_factor;
+    }
   }
-}
+
+  RDNA_INLINE void store(Lds slopes, uint32_t thread) const {
+    if (thread < kRows) lds_store(slopes + thread * 4, slope_ * factor_);
+  }
+
+ private:
+  float slope_, factor_;
+};
 
 // cap * tanh(score / cap) of a score no larger than kSeries of the cap: a polynomial for (tanh(x) / x - 1) / x^2 whose
 // largest error, of x, is 2^-24. Nothing is taken from 1 here, so that small scores keep their digits.
@@ -77,9 +87,9 @@ class ScoreChange {
     }
   }
 
-  // Weights (log2) before the mask.
-  RDNA_INLINE Accumulator scaled(const Accumulator &scores, float base, const RowState &row, float scale_log2) const {
-    return (scores - (row.reference() - base)) * scale_log2;
+  // Scores, with the base, less the row's reference.
+  RDNA_INLINE void add_base(Accumulator &scores, float base, const RowState &row) const {
+    scores -= row.reference() - base;
   }
 
  private:

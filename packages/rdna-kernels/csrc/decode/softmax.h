@@ -37,10 +37,8 @@ RDNA_INLINE void mask(Accumulator &weights, const RowState &row, int first_key, 
 // follows, unless this is the first tile. `base`: what scores lack, by default the reference before.
 RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weights, RowState &row, float scale_log2,
                                     bool first, Accumulator (&sums)[kDimBlocks], const float *base = nullptr) {
-  float top = maximum(maximum(weights[0], weights[1]), weights[2]);
-  top = maximum(maximum(top, weights[3]), weights[4]);
-  top = maximum(maximum(top, weights[5]), weights[6]);
-  top = maximum(top, weights[7]);
+  float top = maximum(maximum(weights[0], weights[1], weights[2]), weights[3], weights[4]);
+  top = maximum(top, maximum(weights[5], weights[6], weights[7]), weights[0]);
   if (!any(top > row.ceiling)) return;
   top = maximum(top, other_half(top));
   bool moves = top > row.ceiling;

@@ -39,9 +39,12 @@ class Values {
   }
 
   RDNA_INLINE void stage() {
+    word4 next = paired(0);
 #pragma unroll
     for (int block = 0; block < kDimBlocks; ++block) {
-      lds_store(written_ + block * kValuePitch, paired(block));
+      word4 keys = next;
+      if (block + 1 < kDimBlocks) next = paired(block + 1);  // meanwhile: a store does not wait for what it stores
+      lds_store(written_ + block * kValuePitch, keys);
       pin_order();
     }
   }

@@ -16,8 +16,18 @@ struct Place {
   int planned_segments, first_block, blocks;  // of a plan; no segments without one
   int first_row, rows;  // of the kv head's gqa * max_query_len query rows
   int most_rows;        // of any row group: the last may have fewer
-  float reciprocal_tokens;
+  float reciprocal_tokens, reciprocal_blocks;  // 1 / max_query_len, 1 / min_segment_blocks
 };
+
+// The arguments that every launch needs lie in two lines of memory: all are asked for before the first is waited for.
+RDNA_INLINE void load_arguments(const DecodeArguments &a) {
+  asm volatile("" ::"s"(a.q), "s"(a.kv_cache), "s"(a.block_table), "s"(a.seq_lens), "s"(a.out), "s"(a.partial_acc),
+               "s"(a.partial_max), "s"(a.partial_sum), "s"(a.counters), "s"(a.q_stride_token), "s"(a.q_stride_head),
+               "s"(a.out_stride_token), "s"(a.out_stride_head), "s"(a.kv_stride_block), "s"(a.kv_stride_head),
+               "s"(a.kv_stride_token), "s"(a.block_table_stride), "s"(a.table_columns), "s"(a.num_kv_heads),
+               "s"(a.gqa), "s"(a.max_query_len), "s"(a.page_size), "s"(a.window), "s"(a.row_groups),
+               "s"(a.max_segments), "s"(a.min_segment_blocks), "s"(a.scale_log2));
+}
 
 // A kernel that serves no features passes a constant 0, and all that asks for one is gone.
 RDNA_INLINE Place find_place(const DecodeArguments &arguments, int features) {
@@ -35,16 +45,26 @@ RDNA_INLINE Place find_place(const DecodeArguments &arguments, int features) {
     place.first_block = load_uniform(arguments.plan, row + 2);
     place.blocks = load_uniform(arguments.plan, row + 3);
   }
+  return place;
+}
+
+RDNA_INLINE void find_rows(const DecodeArguments &arguments, Place &place) {
   int group = __builtin_amdgcn_workgroup_id_y();
   place.kv_head = uniform(small_quotient(group, reciprocal((float)arguments.row_groups)));
   place.row_group = group - place.kv_head * arguments.row_groups;
   int total = arguments.gqa * arguments.max_query_len;
   place.most_rows = uniform(small_quotient(total + arguments.row_groups - 1, reciprocal((float)arguments.row_groups)));
   place.first_row = place.row_group * place.most_rows;
-  place.rows = smaller(total - place.first_row, place.most_rows);
+  place.rows = larger(smaller(total - place.first_row, place.most_rows), 0);
   place.reciprocal_tokens = bits<float>(uniform(bits<int>(reciprocal((float)arguments.max_query_len))));
-  return place;
+  place.reciprocal_blocks = bits<float>(uniform(bits<int>(reciprocal((float)arguments.min_segment_blocks))));
 }
+
+// Strides of q, kv_cache and out come in units of 16 bytes, so that 32 bits hold any.
+RDNA_INLINE uint64_t strides(uint32_t count, uint32_t stride) { return (uint64_t)count * stride << 4; }
+
+// From a key to the next; the host sees to it that those of a tile are less than 2^31 apart.
+RDNA_INLINE uint32_t token_bytes(const DecodeArguments &arguments) { return arguments.kv_stride_token * 16; }
 
 // A query row: its head within the kv head's group, and its token.
 struct Row {
@@ -79,7 +99,7 @@ RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, const Place &pl
 
   constexpr uint32_t block_keys = kTileKeys * kTileWaves;
   int blocks = (length + block_keys - 1) / block_keys - keys.first_key / block_keys;
-  int wanted = uniform(small_quotient(blocks, reciprocal((float)arguments.min_segment_blocks)));
+  int wanted = uniform(small_quotient(blocks, place.reciprocal_blocks));
   keys.segments = larger(place.planned_segments ? place.planned_segments : smaller(wanted, arguments.max_segments), 1);
   return keys;
 }

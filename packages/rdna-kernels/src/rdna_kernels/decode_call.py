@@ -18,6 +18,7 @@ from rdna_kernels.decode_features import Features, check_features
 from rdna_kernels.decode_values import MAX_SEQ_LEN
 from rdna_kernels.errors import ArgumentError
 from rdna_kernels.layout import (
+    ALIGNMENT,
     Layout,
     dtype_name,
     element_strides,
@@ -34,6 +35,7 @@ _LARGEST_WINDOW = 2**31 - 1
 _MOST_WORKGROUPS = 65535  # along y and z
 _MOST_SLOTS = 2**31 - 1
 _MOST_TOKEN_STRIDE = 2**26  # elements; kernels address the 16 keys of a tile with 32-bit byte offsets
+_MOST_STRIDE = 2**32 - 1  # of 16 bytes, and page numbers of the block table
 _HND = 1
 _INSTEAD = {
     "max_query_len": "split a longer query into chunks",
@@ -135,16 +137,16 @@ def decode_call(
     check_features(features, rows, num_q_heads)
 
     chosen = choice if variant is None else _given(variant, choice)
-    q_token, q_head, _ = element_strides(q, dtype.itemsize)
-    out_token, out_head, _ = element_strides(out, dtype.itemsize)
-    kv_block, kv_head, kv_token, _ = element_strides(kv_cache, dtype.itemsize)
+    q_token, q_head, _ = _argument_strides("q", q, ALIGNMENT)
+    out_token, out_head, _ = _argument_strides("out", out, ALIGNMENT)
+    kv_block, kv_head, kv_token, _ = _argument_strides("kv_cache", kv_cache, ALIGNMENT)
     grid = (chosen.max_segments, num_kv_heads * chosen.row_groups, num_seqs)
     (partial_rows, width), _, counters = chosen.scratch_shapes()
     partial_rows *= num_seqs
     if features.plan is not None:
         grid = (features.plan[0][0], grid[1], min(num_seqs, 1))
         partial_rows = grid[0] * grid[1] * -(-(num_q_heads // num_kv_heads * max_query_len) // chosen.row_groups)
-    _require_launchable(grid, num_seqs, partial_rows, kv_token)
+    _require_launchable(grid, num_seqs, partial_rows, kv_token * (ALIGNMENT // dtype.itemsize))
     return DecodeCall(
         variant=chosen,
         build_name=chosen.build.name,
@@ -161,7 +163,7 @@ def decode_call(
             "kv_stride_block": kv_block,
             "kv_stride_head": kv_head,
             "kv_stride_token": kv_token,
-            "block_table_stride": element_strides(block_table, 4)[0],
+            "block_table_stride": _argument_strides("block_table", block_table, 4)[0],
             "table_columns": block_table[0][1],
             "num_kv_heads": num_kv_heads,
             "gqa": num_q_heads // num_kv_heads,
@@ -226,6 +228,17 @@ def _require_launchable(grid: tuple[int, int, int], num_seqs: int, slots: int, k
             f"kv_cache has a token stride of {kv_stride_token} elements; at most {_MOST_TOKEN_STRIDE}: pass a denser "
             "view"
         )
+
+
+def _argument_strides(name: str, layout: Layout, unit: int) -> tuple[int, ...]:
+    strides = element_strides(layout, unit)
+    for axis, stride in enumerate(strides):
+        if stride > _MOST_STRIDE:
+            raise ArgumentError(
+                f"{name} has a stride of {stride * unit} bytes in dimension {axis}; at most {_MOST_STRIDE * unit}: "
+                "pass a denser view"
+            )
+    return strides
 
 
 def _choice(

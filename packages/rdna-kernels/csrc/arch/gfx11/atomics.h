@@ -17,6 +17,13 @@ RDNA_INLINE int count_arrival(Global<int> counter) {
   return __hip_atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
 }
 
+// Brings the counter's line near, and waits for nothing.
+RDNA_INLINE void ask_for_counter(Global<int> counter) {
+  int nothing = 0;
+  opaque(nothing);
+  __hip_atomic_fetch_add(counter, nothing, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
 RDNA_INLINE void reset_counter(Global<int> counter) {
   __hip_atomic_store(counter, 0, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }

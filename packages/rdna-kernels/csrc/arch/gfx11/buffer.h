@@ -14,6 +14,9 @@ RDNA_INLINE Buffer buffer(uint64_t base, uint32_t bytes) {
 
 template <class T>
 RDNA_INLINE T load(Buffer from, uint32_t offset, int immediate = 0) {
+  if constexpr (__is_same(T, float)) return bits<float>(load<uint32_t>(from, offset, immediate));
+  if constexpr (__is_same(T, float4)) return bits<float4>(load<word4>(from, offset, immediate));
+  if constexpr (__is_same(T, uint32_t)) return __builtin_amdgcn_raw_buffer_load_b32(from, offset + immediate, 0, 0);
   if constexpr (__is_same(T, word2)) return __builtin_amdgcn_raw_buffer_load_b64(from, offset + immediate, 0, 0);
   if constexpr (__is_same(T, word3)) return __builtin_amdgcn_raw_buffer_load_b96(from, offset + immediate, 0, 0);
   if constexpr (__is_same(T, word4)) return __builtin_amdgcn_raw_buffer_load_b128(from, offset + immediate, 0, 0);

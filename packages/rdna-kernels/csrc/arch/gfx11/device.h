@@ -41,6 +41,12 @@ RDNA_INLINE void opaque(T &value) {
   asm volatile("" : "+v"(value));
 }
 
+// The same for a value that is the same in all lanes.
+template <class T>
+RDNA_INLINE void opaque_uniform(T &value) {
+  asm volatile("" : "+s"(value));
+}
+
 RDNA_INLINE float8 joined(float4 first, float4 second) {
   return __builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7);
 }

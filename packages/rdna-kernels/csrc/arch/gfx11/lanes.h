@@ -15,6 +15,11 @@ RDNA_INLINE uint32_t other_half(uint32_t value) {
 
 RDNA_INLINE float other_half(float value) { return bits<float>(other_half(bits<uint32_t>(value))); }
 
+// The value of the lane eight places on, around 16.
+RDNA_INLINE float eight_lanes_on(float value) {
+  return bits<float>(__builtin_amdgcn_mov_dpp(bits<int>(value), 0x128, 0xf, 0xf, true));
+}
+
 // The value of one lane, the same for all.
 RDNA_INLINE uint32_t from_lane(uint32_t value, int source) { return __builtin_amdgcn_readlane(value, source); }
 
