@@ -19,7 +19,7 @@ from rdna_registry import (
     variants,
 )
 from rdna_registry.builds import wave_dims
-from rdna_registry.decode_builds import builds_of, nearest_head_size, tuned_head_size
+from rdna_registry.decode_builds import builds_of, nearest_head_size, short_builds, tuned_head_size
 
 TUNED = (64, 128, 256, 512)
 FAMILY = (64, 80, 96, 128, 192, 256, 512)
@@ -105,13 +105,15 @@ def test_every_entry_has_its_build_in_the_list() -> None:
     wanted = {entry.build for entry in variants()}
     assert len(wanted) == 58
     assert wanted == {build for build in listed if entries_of(build)}
-    assert len(listed) == len({build.name for build in listed}) == len(wanted)
+    short = [build for head_size in TUNED for build in short_builds(head_size)]
+    assert len(listed) == len({build.name for build in listed}) == len(wanted) + len(DType) * len(short)
+    assert not any(entries_of(build) for build in short)
 
 
 def test_the_builds_of_the_whole_family() -> None:
     listed = builds(head_sizes=FAMILY)
     of_size = Counter(build.head_size for build in listed)
-    assert of_size == {64: 14, 80: 8, 96: 6, 128: 16, 192: 6, 256: 20, 512: 8}
+    assert of_size == {64: 16, 80: 8, 96: 6, 128: 16, 192: 6, 256: 22, 512: 8}
     for build in listed:
         assert build.dot_product == 0
         other = dataclasses.replace(build, dtype=DType.bf16 if build.dtype is DType.fp16 else DType.fp16)

@@ -31,6 +31,13 @@ _WIDE = (
     Build(256, 32, 4, 4, 0, 0, 0, DType.fp16),
 )
 
+# Builds of eight waves that no published row uses: with them a short call has all its keys on their way at once.
+# Modelled rows name them.
+_MANY_WAVES = (
+    Build(64, 32, 8, 0, 0, 1, 0, DType.fp16),
+    Build(256, 16, 8, 2, 0, 1, 0, DType.fp16),
+)
+
 
 @functools.cache
 def tuned_head_size(head_size: int) -> int:
@@ -49,7 +56,7 @@ def builds_of(head_size: int) -> frozenset[Build]:
 
     A head size with tuned rows has the builds of these rows (of dot-product rows too: `KernelVariant.build` is a matrix
     build). Any other has the builds that at least a sixth of the rows of its `tuned_head_size` use, dot-product rows
-    left out, made for its own size. Both have their `wide_builds` too.
+    left out, made for its own size. Both have their `wide_builds` and `short_builds` too.
     """
     if head_size not in BUILDABLE_HEAD_SIZES:
         return frozenset()
@@ -59,7 +66,10 @@ def builds_of(head_size: int) -> frozenset[Build]:
     if tuned != head_size:
         least = _COMMON * used.total()
         used = Counter({build: rows for build, rows in used.items() if rows >= least and _fits(build, head_size)})
-    found = {dataclasses.replace(build, head_size=head_size) for build in used} | set(wide_builds(head_size))
+    found = {dataclasses.replace(build, head_size=head_size) for build in used} | {
+        *wide_builds(head_size),
+        *short_builds(head_size),
+    }
     return frozenset(dataclasses.replace(build, dtype=dtype) for build in found for dtype in DType)
 
 
@@ -70,6 +80,11 @@ def wide_builds(head_size: int) -> tuple[Build, ...]:
     """
     like = min((build.head_size for build in _WIDE if build.head_size >= head_size), default=head_size)
     return tuple(dataclasses.replace(build, head_size=head_size) for build in _WIDE if build.head_size == like)
+
+
+def short_builds(head_size: int) -> tuple[Build, ...]:
+    """The fp16 builds of a head size for short calls, beside those of published rows."""
+    return tuple(build for build in _MANY_WAVES if build.head_size == head_size)
 
 
 def _fits(build: Build, head_size: int) -> bool:
