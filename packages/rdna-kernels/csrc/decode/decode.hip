@@ -20,6 +20,7 @@ class ScoreExchange {
     opaque(number);  // sums with constants then are one address and an immediate, not one address for each other wave
     mine_ = buffers + number * kScoreBytes + lane() * 16;
     wave_ = wave;
+    if constexpr (kWaveDims < 128) opaque(wave_);  // scalar registers are short then, vector registers are not
   }
 
   RDNA_INLINE void add(Accumulator (&scores)[kRowTiles]) {
@@ -77,12 +78,24 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
                              const ScoreChange &change) {
   wait_for_loads_before<kValueLoads>();
   wave.keys.stage();
-  if constexpr (!kManySums) wave.keys.load(next, wave.offsets);
-  pin_order();
+  Keys::Fragments fragments;
+  if constexpr (!kManySums) {
+    wave.keys.read_first(wave.query, fragments);
+    pin_order();
+    wave.keys.load(next, wave.offsets);
+  }
   Accumulator scores[kRowTiles];
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) scores[i] = kChanging ? change.start(i) : repeated(wave.states[i].bias);
-  wave.keys.multiply(wave.query, scores);
+  for (int i = 0; i < kRowTiles; ++i) {
+    if constexpr (kChanging) {
+      scores[i] = change.start(i, wave.states[i], tile * kTileKeys);
+    } else {
+      scores[i] = repeated(wave.states[i].bias);
+    }
+  }
+  if constexpr (kManySums) wave.keys.read_first(wave.query, fragments);
+  pin_order();
+  wave.keys.multiply(wave.query, fragments, scores);
   if constexpr (kValuesInLds) {
     wait_for_loads_before<kManySums ? 0 : kKeyLoads>();
     wave.values.stage();
@@ -167,7 +180,7 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const DecodeArguments 
   load_together(first_page.number, length);
 
   const KeyRange range = find_keys(arguments, place, length);
-  if (place.segment >= range.segments || place.rows == 0) return;
+  if (place.segment >= smaller(range.segments, place.surplus_from)) return;
   const WaveTiles tiles = find_tiles(range, place, wave_number / kHeadDimSplit);
   first_page.find(range, tiles.first);
   pages.begin(range, tiles);

@@ -29,26 +29,28 @@ class Keys {
     for (int i = 0; i < kKeyLoads; ++i) lds_store(written_ + i * kKeyLoadRows * kKeyPitch, rows_[i]);
   }
 
-  // Element j of lane (h, c): bias + the score of key 2j + h for row c of each row tile.
-  RDNA_INLINE void multiply(const Query &query, Accumulator (&scores)[kRowTiles]) const {
-    constexpr int ahead = kFragmentsAhead;
+  // What comes from LDS for the scores of a tile, in turn, as far as it has been asked for.
+  struct Fragments {
     Fragment keys[kKeyBlocks], queries[kKeyBlocks][kRowTiles];
+  };
+
+  RDNA_INLINE void read_first(const Query &query, Fragments &fragments) const {
 #pragma unroll
-    for (int block = 0; block < ahead; ++block) keys[block] = read(block);
-    pin_order();
+    for (int block = 0; block < kFragmentsAhead; ++block) fragments.keys[block] = read(block);
+#pragma unroll
+    for (int block = 0; block < kQueriesAhead; ++block) read_queries(query, block, fragments);
+  }
+
+  // Element j of lane (h, c): bias + the score of key 2j + h for row c of each row tile.
+  RDNA_INLINE void multiply(const Query &query, Fragments &fragments, Accumulator (&scores)[kRowTiles]) const {
 #pragma unroll
     for (int block = 0; block < kKeyBlocks; ++block) {
-      if (block + ahead < kKeyBlocks) keys[block + ahead] = read(block + ahead);
+      constexpr int ahead = kFragmentsAhead, queries_ahead = kQueriesAhead;
+      if (block + ahead < kKeyBlocks) fragments.keys[block + ahead] = read(block + ahead);
+      if (block + queries_ahead < kKeyBlocks) read_queries(query, block + queries_ahead, fragments);
 #pragma unroll
       for (int tile = 0; tile < kRowTiles; ++tile) {
-#pragma unroll
-        for (int i = 0; block == 0 && i < kQueriesAhead; ++i) queries[i][tile] = query(tile, i);
-        constexpr int last = kKeyBlocks - 1 - kQueriesAhead;
-        if (block <= last) queries[block + kQueriesAhead][tile] = query(tile, block + kQueriesAhead);
-      }
-#pragma unroll
-      for (int tile = 0; tile < kRowTiles; ++tile) {
-        scores[tile] = Element::multiply_add(keys[block], queries[block][tile], scores[tile]);
+        scores[tile] = Element::multiply_add(fragments.keys[block], fragments.queries[block][tile], scores[tile]);
       }
       pin_order();
     }
@@ -60,6 +62,11 @@ class Keys {
  private:
   RDNA_INLINE Fragment read(int block) const {
     return fragment(lds_load<word4>(read_ + block * 32), lds_load<word4>(read_ + block * 32 + 16));
+  }
+
+  RDNA_INLINE static void read_queries(const Query &query, int block, Fragments &fragments) {
+#pragma unroll
+    for (int tile = 0; tile < kRowTiles; ++tile) fragments.queries[block][tile] = query(tile, block);
   }
 
   word4 rows_[kKeyLoads];

@@ -46,8 +46,9 @@ class Results {
     Target target = {find_row(arguments_, place_, row)};
     const uint32_t first_token = place_.sequence * arguments_.max_query_len;
     const uint32_t first_head = place_.kv_head * arguments_.gqa;
-    target.at = address(arguments_.out) + strides(first_token + target.row.token, arguments_.out_stride_token) +
-                strides(first_head + target.row.head, arguments_.out_stride_head) + dim * kElementBytes;
+    target.at = address(arguments_.out) + dim * kElementBytes +
+                row_offset(first_token + target.row.token, arguments_.out_stride_token, first_head + target.row.head,
+                           arguments_.out_stride_head);
     return target;
   }
 
@@ -224,14 +225,21 @@ RDNA_INLINE void put_accumulators(const Accumulator (&sums)[kDimBlocks], int pas
   }
 }
 
-// Eight of the dimensions that a row has there; `dim` counts these.
+// Where a row has the sums of the wave that has a dimension, or the dimension itself if they are in order. `dim` counts
+// the dimensions that a row has there.
+template <class Merge>
+RDNA_INLINE Lds part_of_row(Lds row, uint32_t dim) {
+  row += dim / Merge::kWaveDims * Merge::kSums * 4;
+  return kDimsInOrder ? row + dim % Merge::kWaveDims * 4 : row;
+}
+
+// Eight dimensions from there.
 template <class Merge>
 RDNA_INLINE float8 get_dims(Lds row, uint32_t dim) {
   uint32_t dims = kWaveDims;
   if constexpr (8 % kLaneDims != 0) dims = dims_from(dim / kWaveDims * kWaveDims);
-  row += dim / Merge::kWaveDims * Merge::kSums * 4;
+  if constexpr (kDimsInOrder) return joined(lds_load<float4>(row), lds_load<float4>(row + 16));
   dim %= Merge::kWaveDims;
-  if constexpr (kDimsInOrder) return joined(lds_load<float4>(row + dim * 4), lds_load<float4>(row + dim * 4 + 16));
   constexpr int elements = 8 / Merge::kPasses;
   float8 values;
 #pragma unroll
@@ -253,27 +261,44 @@ class WavePieces {
   static constexpr bool kAddsResiduals = kFolded && !Merge::kFoldsFirst;
 
  public:
-  RDNA_INLINE WavePieces(Lds lds, int tile, uint32_t row, uint32_t dim) {
-    const Lds shares = lds + kSharesAt + (tile * 16 + row) * 8;
+  RDNA_INLINE WavePieces(Lds lds, int tile, uint32_t row, uint32_t dim) : dim_(dim) {
+    shares_at_ = lds + kSharesAt + (tile * 16 + row) * 8;
+    values_at_ = part_of_row<Merge>(lds + row * Merge::kPitch, dim);
+    opaque(shares_at_);
+    opaque(values_at_);
+  }
+
+  RDNA_INLINE void load() {
 #pragma unroll
-    for (int i = 0; i < kTileWaves; ++i) shares_[i] = lds_load<float2>(shares + i * kRows * 8);
+    for (int i = 0; i < kTileWaves; ++i) shares_[i] = lds_load<float2>(shares_at_ + i * kRows * 8);
 #pragma unroll
     for (int i = 0; i < kTileWaves; ++i) {
-      Lds from = lds + (i * Merge::kRows + row) * Merge::kPitch;
-      values_[i] = get_dims<Merge>(from, dim);
-      if constexpr (kAddsResiduals) residuals_[i] = get_dims<Merge>(from + 8 * Merge::kPitch, dim);
+      Lds from = values_at_ + i * Merge::kRows * Merge::kPitch;
+      values_[i] = get_dims<Merge>(from, dim_);
+      if constexpr (kAddsResiduals) residuals_[i] = get_dims<Merge>(from + 8 * Merge::kPitch, dim_);
     }
     pin_order();
   }
 
   // References, here and in LDS, have the scale's sign.
   RDNA_INLINE Piece sum(const Scale &scale, float &reference) const {
+    float factors[kTileWaves] = {1.0f};
     reference = shares_[0].x;
+    if constexpr (kTileWaves > 1) {
+      constexpr int middle = kTileWaves / 2;
+      float other = shares_[middle].x;
 #pragma unroll
-    for (int i = 1; i < kTileWaves; ++i) reference = maximum(reference, shares_[i].x);
-    float factors[kTileWaves];
+      for (int i = 1; i < middle; i += 2) {
+        reference = maximum(reference, shares_[i].x, shares_[smaller(i + 1, middle - 1)].x);
+        other = maximum(other, shares_[middle + i].x, shares_[middle + smaller(i + 1, middle - 1)].x);
+      }
+      reference = maximum(reference, other);
 #pragma unroll
-    for (int i = 0; i < kTileWaves; ++i) factors[i] = exp2((shares_[i].x - reference) * scale.size);
+      for (int i = 0; i < kTileWaves; ++i) factors[i] = exp2((shares_[i].x - reference) * scale.size);
+#pragma unroll
+      for (int i = 0; i < kTileWaves; ++i) opaque(factors[i]);
+      pin_order();
+    }
     Piece piece;
 #pragma unroll
     for (int i = 0; i < kTileWaves; ++i) {
@@ -285,6 +310,8 @@ class WavePieces {
   }
 
  private:
+  Lds shares_at_, values_at_;
+  uint32_t dim_;
   float2 shares_[kTileWaves];
   float8 values_[kTileWaves], residuals_[kTileWaves];
 };
@@ -319,9 +346,17 @@ RDNA_INLINE void merge_waves(Accumulator (&sums)[kRowTiles][kDimBlocks], const R
     sum_of_row[tile] = states[tile].sum + other_half(states[tile].sum);
     opaque(sum_of_row[tile]);
   }
+  // Where a thread's output goes, if it has one, is worked out while something else is waited for.
+  constexpr bool kOnce = (kFolded ? 8 : 16) * pieces <= kThreads;
+  Results::Target target;
   if constexpr (Merge::kFoldsFirst) {
+    if constexpr (kOnce) {
+      opaque(thread);
+      target = results.target(thread / pieces, thread % pieces * 8);
+      opaque(target.at);
+    }
 #pragma unroll
-    for (int i = 0; i < kDimBlocks * 8; ++i) sums[0][i / 8][i % 8] += eight_lanes_on(sums[0][i / 8][i % 8]);
+    for (int i = 0; i < kDimBlocks * 8; ++i) sums[0][i / 8][i % 8] = plus_eight_lanes_on(sums[0][i / 8][i % 8]);
   }
   lds_barrier();
   if (half == 0 && dim_wave == 0) {
@@ -340,19 +375,19 @@ RDNA_INLINE void merge_waves(Accumulator (&sums)[kRowTiles][kDimBlocks], const R
       if (!Merge::kFoldsFirst || column < 8) put_accumulators<Merge>(sums[tile], pass, mine, half);
       pin_order();
       const uint32_t count = smaller(larger(place.rows - tile * 16, 0), 16) * pieces;
-      constexpr bool kOnce = (kFolded ? 8 : 16) * pieces <= kThreads;
       uint32_t index = thread;
       opaque(index);
-      Results::Target target;
-      if (kOnce) {  // where the output goes is worked out while LDS is waited for; else in the loop
+      if (kOnce && !Merge::kFoldsFirst) {
         target = results.target(tile * 16 + index / pieces, head_dim<Merge>(pass, index % pieces * 8));
         opaque(target.at);
       }
+      WavePieces<kFolded> waves(lds, tile, index / pieces, index % pieces * 8);
       lds_barrier();
       while (index < count) {
         const uint32_t row = index / pieces, dim = head_dim<Merge>(pass, index % pieces * 8);
         if (Merge::kPasses * Merge::kDims <= kHeadSize || dim < kHeadSize) {
-          const WavePieces<kFolded> waves(lds, tile, row, index % pieces * 8);
+          if (!kOnce) waves = WavePieces<kFolded>(lds, tile, row, index % pieces * 8);
+          waves.load();
           if (!kOnce && !split) {
             target = results.target(tile * 16 + row, dim);
             opaque(target.at);

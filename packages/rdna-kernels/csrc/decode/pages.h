@@ -28,8 +28,7 @@ class FirstPage {
 
   RDNA_INLINE void find(const KeyRange &range, uint32_t first_tile) {
     if (first_tile == tile) return;
-    if (first_tile >= range.end_tile) return;
-    const uint32_t page = first_tile / page_tiles;
+    const uint32_t page = smaller(first_tile, larger(range.end_tile, 1u) - 1) / page_tiles;
     number = load_uniform(table, page);
     place_in_page = first_tile - page * page_tiles;
   }

@@ -25,8 +25,8 @@ class QueryLoads {
       if constexpr (kPieces != kOfHead) pieces_[step] = {};
       if (piece < place.rows * kPieces && piece % kPieces < kOfHead) {
         Row row = find_row(arguments, place, piece / kPieces);
-        uint64_t at = strides(first_token + row.token, arguments.q_stride_token) +
-                      strides(first_head + row.head, arguments.q_stride_head);
+        uint64_t at = row_offset(first_token + row.token, arguments.q_stride_token, first_head + row.head,
+                                 arguments.q_stride_head);
         pieces_[step] = load<word4>(address(arguments.q) + at, piece % kPieces * 16);
       }
     }

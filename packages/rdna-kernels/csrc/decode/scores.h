@@ -57,12 +57,12 @@ class ScoreChange {
       : arguments_(arguments), features_(features), slopes_(slopes) {}
 
   // What the accumulators start from; a cap comes before all that is added.
-  RDNA_INLINE Accumulator start(int row_tile) const {
+  RDNA_INLINE Accumulator start(int row_tile, const RowState &row, int first_key) const {
     if ((features_ & (kFeatureSoftcap | kFeatureAlibi)) != kFeatureAlibi) return repeated(0.0f);
-    const float step = slope(row_tile) * (1.0f / kHeadDimSplit);
+    const float step = slope(row_tile) * (1.0f / kHeadDimSplit), near = nearest(row, first_key);
     Accumulator scores;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) scores[j] = 2.0f * j * step;
+    for (int j = 0; j < 8; ++j) scores[j] = (2.0f * j - near) * step;
     return scores;
   }
 
@@ -77,10 +77,11 @@ class ScoreChange {
       bases[i] = 0.0f;
       if (features_ & kFeatureAlibi) {
         const float step = slope(i);
-        bases[i] = step * distance(rows[i], first_key);
+        const float near = nearest(rows[i], first_key);
+        bases[i] = step * (distance(rows[i], first_key) + near);
         if (features_ & kFeatureSoftcap) {
 #pragma unroll
-          for (int j = 1; j < 8; ++j) scores[i][j] = multiply_add(2.0f * j, step, scores[i][j]);
+          for (int j = 0; j < 8; ++j) scores[i][j] = multiply_add(2.0f * j - near, step, scores[i][j]);
         }
       }
       opaque(scores[i]);
@@ -116,6 +117,13 @@ class ScoreChange {
     uint32_t place_in_wave = lane();
     opaque(place_in_wave);  // what follows is made here: no register is kept for it
     return lds_load<float>(slopes_ + (row_tile * 16 + place_in_wave % 16) * 4);
+  }
+
+  // From the tile's first key to the one that is nearest to the row's token.
+  RDNA_INLINE float nearest(const RowState &row, int first_key) const {
+    int position = row.position;
+    opaque(position);
+    return (float)smaller(larger(position - first_key, 0), kTileKeys - 1);
   }
 
   // From the row's token to key first_key + h; exact wherever it is no more than 2^24.

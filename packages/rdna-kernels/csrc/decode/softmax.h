@@ -46,12 +46,12 @@ RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weig
   float reference = moves && scale_log2 != 0.0f ? before + (top - kStart) * reciprocal(scale_log2) : before;
   row.bias = reference * (-1.0f / kHeadDimSplit);
   float move = row.reference() - (base ? *base : before);
-  float factor = exp2(-maximum(moves ? top - kStart : 0.0f, 0.0f));
   row.ceiling = moves ? kHeadroom : row.ceiling;
-  row.sum *= factor;
 #pragma unroll
   for (int j = 0; j < 8; ++j) weights[j] = weights[j] == -kInfinity ? -kInfinity : (scores[j] - move) * scale_log2;
   if (first) return;
+  const float factor = exp2(-maximum(moves ? top - kStart : 0.0f, 0.0f));
+  row.sum *= factor;
 #pragma unroll
   for (int block = 0; block < kDimBlocks; ++block) sums[block] *= factor;
 }

@@ -16,6 +16,8 @@ struct Place {
   int planned_segments, first_block, blocks;  // of a plan; no segments without one
   int first_row, rows;  // of the kv head's gqa * max_query_len query rows
   int most_rows;        // of any row group: the last may have fewer
+  int surplus_from;  // segments: 0 where there are no rows
+  int window;        // as large as may be where there is none
   float reciprocal_tokens, reciprocal_blocks;  // 1 / max_query_len, 1 / min_segment_blocks
 };
 
@@ -56,12 +58,21 @@ RDNA_INLINE void find_rows(const DecodeArguments &arguments, Place &place) {
   place.most_rows = uniform(small_quotient(total + arguments.row_groups - 1, reciprocal((float)arguments.row_groups)));
   place.first_row = place.row_group * place.most_rows;
   place.rows = larger(smaller(total - place.first_row, place.most_rows), 0);
+  place.surplus_from = place.rows > 0 ? 0x7fffffff : 0;
+  place.window = arguments.window ? arguments.window : 0x7fffffff;
+  opaque_uniform(place.surplus_from);
+  opaque_uniform(place.window);
   place.reciprocal_tokens = bits<float>(uniform(bits<int>(reciprocal((float)arguments.max_query_len))));
   place.reciprocal_blocks = bits<float>(uniform(bits<int>(reciprocal((float)arguments.min_segment_blocks))));
 }
 
 // Strides of q, kv_cache and out come in units of 16 bytes, so that 32 bits hold any.
 RDNA_INLINE uint64_t strides(uint32_t count, uint32_t stride) { return (uint64_t)count * stride << 4; }
+
+// Of a row: one shift for both.
+RDNA_INLINE uint64_t row_offset(uint32_t token, uint32_t token_stride, uint32_t head, uint32_t head_stride) {
+  return ((uint64_t)token * token_stride + (uint64_t)head * head_stride) << 4;
+}
 
 // From a key to the next; the host sees to it that those of a tile are less than 2^31 apart.
 RDNA_INLINE uint32_t token_bytes(const DecodeArguments &arguments) { return arguments.kv_stride_token * 16; }
@@ -90,8 +101,8 @@ RDNA_INLINE KeyRange find_keys(const DecodeArguments &arguments, const Place &pl
   KeyRange keys;
   keys.length = length;
   const uint32_t first_end = larger(keys.length - arguments.max_query_len + 1, 0);  // keys of the first query token
-  const uint32_t last_start = arguments.window ? larger(keys.length - arguments.window, 0) : 0;  // of the last one
-  keys.first_key = arguments.window ? larger<int>(first_end - arguments.window, 0) : 0;
+  const uint32_t last_start = larger(keys.length - place.window, 0);  // of the last one
+  keys.first_key = larger<int>(first_end - place.window, 0);
   keys.first_tile = keys.first_key / kTileKeys;
   keys.end_tile = (length + kTileKeys - 1) / kTileKeys;
   keys.first_inner = (last_start + kTileKeys - 1) / kTileKeys;

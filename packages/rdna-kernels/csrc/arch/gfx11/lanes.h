@@ -15,9 +15,11 @@ RDNA_INLINE uint32_t other_half(uint32_t value) {
 
 RDNA_INLINE float other_half(float value) { return bits<float>(other_half(bits<uint32_t>(value))); }
 
-// The value of the lane eight places on, around 16.
-RDNA_INLINE float eight_lanes_on(float value) {
-  return bits<float>(__builtin_amdgcn_mov_dpp(bits<int>(value), 0x128, 0xf, 0xf, true));
+// The sum of a lane's value and that of the lane eight places on, around 16. The compiler makes two instructions of it.
+RDNA_INLINE float plus_eight_lanes_on(float value) {
+  float sum;
+  asm("v_add_f32_dpp %0, %1, %1 row_ror:8 row_mask:0xf bank_mask:0xf" : "=v"(sum) : "v"(value));
+  return sum;
 }
 
 // The value of one lane, the same for all.
