@@ -144,7 +144,9 @@ ORDER = (
     Mutant(
         "merge over tiles in use", "decode/merge.h", "  lds_barrier();\n  if (half == 0", "  if (half == 0", MANY_WAVES
     ),
-    Mutant("merge before all have put", "decode/merge.h", "% pieces * 8);\n      lds_barrier();", "% pieces * 8);", SMALL),
+    Mutant(
+        "merge before all have put", "decode/merge.h", "% pieces * 8);\n      lds_barrier();", "% pieces * 8);", SMALL
+    ),
     Mutant("scores read too early", "decode/decode.hip", "lds_barrier();\n    add_pairs", "add_pairs", SHARED_TILES),
     Mutant("partials not released", "decode/merge.h", "    release_to_device();\n    barrier();", "", SPLIT),
     Mutant(
