@@ -84,6 +84,9 @@ constexpr int kSharesAt = larger(Merge<false>::kBytes, Merge<true>::kBytes);
 constexpr int kFlagAt = kSharesAt + kTileWaves * kRows * (int)sizeof(float) * 2;
 constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
 
+// Where scalar registers are short, vector registers are not, and keep some of what is the same in all lanes.
+constexpr bool kFewScalars = kWaveDims < 128;
+
 // The kernel with features has a slope for each row, too.
 constexpr int kSlopesAt = kLoopBytes;
 constexpr int kFeatureLdsBytes = larger(kSlopesAt + kRows * (int)sizeof(float), kLdsBytes);

@@ -20,7 +20,7 @@ class ScoreExchange {
     opaque(number);  // sums with constants then are one address and an immediate, not one address for each other wave
     mine_ = buffers + number * kScoreBytes + lane() * 16;
     wave_ = wave;
-    if constexpr (kWaveDims < 128) opaque(wave_);  // scalar registers are short then, vector registers are not
+    if constexpr (kFewScalars) opaque(wave_);
   }
 
   RDNA_INLINE void add(Accumulator (&scores)[kRowTiles]) {
@@ -255,22 +255,24 @@ RDNA_INLINE void decode(const DecodeArguments &arguments, Lds lds) {
   FirstPage first_page(arguments, place, wave / kHeadDimSplit);
   int length = load_uniform(arguments.seq_lens, place.sequence);
   pin_order();
-  find_rows(arguments, place);
+  find_rows<kFeatured>(arguments, place);
   // With features there are more arguments than registers for them: what comes after the loop reads them again.
   const DecodeArguments &after = kFeatured ? argument_again<DecodeArguments>() : arguments;
+  // Where they are too many even so, all are read again, which puts Q behind the length.
+  const DecodeArguments &now = kFeatured && kHeadDimSplit > 1 && kMergeHalves ? after : arguments;
   // Scores that change have a loop of their own; with several row tiles two loops spill, and that one serves all.
   const bool changing = kFeatured && (kRowTiles > 1 || features & (kFeatureSoftcap | kFeatureAlibi));
   if (kRowTiles == 1 && place.rows <= 8) {
     if (changing) {
-      attend<kFeatured, true, kFeatured>(arguments, after, place, first_page, length, lds, thread, wave);
+      attend<kFeatured, true, kFeatured>(now, after, place, first_page, length, lds, thread, wave);
     } else {
-      attend<kFeatured, true, false>(arguments, after, place, first_page, length, lds, thread, wave);
+      attend<kFeatured, true, false>(now, after, place, first_page, length, lds, thread, wave);
     }
   } else {
     if (changing) {
-      attend<kFeatured, false, kFeatured>(arguments, after, place, first_page, length, lds, thread, wave);
+      attend<kFeatured, false, kFeatured>(now, after, place, first_page, length, lds, thread, wave);
     } else if constexpr (!kFeatured || kRowTiles == 1) {
-      attend<kFeatured, false, false>(arguments, after, place, first_page, length, lds, thread, wave);
+      attend<kFeatured, false, false>(now, after, place, first_page, length, lds, thread, wave);
     }
   }
 }

@@ -51,7 +51,7 @@ class Pages {
     inverse_ = uniform(inverse_ + multiply_high(inverse_, -page_tiles_ * inverse_));
     opaque_uniform(head_);
     opaque_uniform(inverse_);
-    if constexpr (kWaveDims < 128) {  // scalar registers are short then, vector registers are not
+    if constexpr (kFewScalars) {
       opaque(inverse_);
       opaque(page_tiles_);
     }

@@ -50,6 +50,7 @@ RDNA_INLINE Place find_place(const DecodeArguments &arguments, int features) {
   return place;
 }
 
+template <bool kFeatured>
 RDNA_INLINE void find_rows(const DecodeArguments &arguments, Place &place) {
   int group = __builtin_amdgcn_workgroup_id_y();
   place.kv_head = uniform(small_quotient(group, reciprocal((float)arguments.row_groups)));
@@ -60,8 +61,10 @@ RDNA_INLINE void find_rows(const DecodeArguments &arguments, Place &place) {
   place.rows = larger(smaller(total - place.first_row, place.most_rows), 0);
   place.surplus_from = place.rows > 0 ? 0x7fffffff : 0;
   place.window = arguments.window ? arguments.window : 0x7fffffff;
-  opaque_uniform(place.surplus_from);
-  opaque_uniform(place.window);
+  if constexpr (!kFeatured) {  // made here, not after the length is there; with features there are no registers for it
+    opaque_uniform(place.surplus_from);
+    opaque_uniform(place.window);
+  }
   place.reciprocal_tokens = bits<float>(uniform(bits<int>(reciprocal((float)arguments.max_query_len))));
   place.reciprocal_blocks = bits<float>(uniform(bits<int>(reciprocal((float)arguments.min_segment_blocks))));
 }
