@@ -72,8 +72,10 @@ def test_wrong_arguments(change: Callable[[list[Any]], list[Any]], message: str)
         *[
             (1, 256, {option: value}, f"{option} is {value!r}; it must be an integer")
             for option in ("dynamic_lds", "seed")
-            for value in ("x", None, 1.5)
+            for value in ("x", None, 1.5, True, np.True_)
         ],
+        (True, 256, {}, "grid is True; it may be an int or up to three"),
+        (1, (np.True_, 256), {}, r"block is \(.*, 256\); it may be an int or up to three"),
         *[
             (1, 256, {option: value}, f"{option} is {value!r}; it may be a name or several")
             for option in ("checks", "measure")
@@ -105,7 +107,7 @@ def test_arguments_are_a_list(arguments: Any) -> None:
         kernel("saxpy").launch(1, 256, arguments)
 
 
-@pytest.mark.parametrize("threads", ["2", 1.5])
+@pytest.mark.parametrize("threads", ["2", 1.5, True, np.True_])
 def test_threads_are_an_integer(threads: Any) -> None:
     with pytest.raises(ValueError, match=f"threads is {threads!r}; it must be an integer"):
         Device(threads=threads)

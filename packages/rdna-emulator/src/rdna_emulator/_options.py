@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
+import numpy as np
+
 from ._arguments import Dim3
 from ._errors import LaunchError
 
@@ -20,7 +22,7 @@ def sizes(what: str, value: Size) -> Dim3:
     if type(value) is int and 1 <= value < 1 << 31:
         return value, 1, 1
     try:
-        given = [operator.index(size) for size in ([value] if isinstance(value, SupportsIndex) else value)]
+        given = [_index(size) for size in ([value] if isinstance(value, SupportsIndex) else value)]
     except TypeError:
         given = []
     if not 1 <= len(given) <= 3:
@@ -36,9 +38,16 @@ def integer(what: str, value: SupportsIndex) -> int:
     if type(value) is int:
         return value
     try:
-        return operator.index(value)
+        return _index(value)
     except TypeError:
         raise LaunchError(f"{what} is {value!r}; it must be an integer") from None
+
+
+def _index(value: SupportsIndex) -> int:
+    # Truth values have an __index__ too, those of older versions of NumPy included.
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return operator.index(value)
 
 
 def check_mask(checks: Iterable[str] | str) -> int:
