@@ -139,6 +139,15 @@ def test_long_contexts_may_not_issue_much_more() -> None:
     many: dict[str, Any] = {"wave_instructions": int(1000 * MOST_INSTRUCTIONS) + 1}
     assert searched([(5.0, 5.0), (9.0, 9.0)], {1: many}) == 2
     assert searched([(5.0, 5.0), (9.0, 9.0)], {1: {"wave_instructions": int(1000 * MOST_INSTRUCTIONS)}}) == 1
+    limited = search(
+        variant(100),
+        [Candidate(variant(1), (1, 1))],
+        CONTEXTS,
+        [2**19, 2**19],
+        lambda entry, context: launch(10.0 if entry == variant(100) else 5.0),
+        {1024: 999.0},
+    )
+    assert limited.entry == variant(100)
     short = search(
         variant(100),
         [Candidate(variant(1), (1,))],

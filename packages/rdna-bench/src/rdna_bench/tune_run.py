@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import hashlib
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from rdna_registry.decode_tables import shape_of, tuned_entry
 from rdna_bench.decode_inputs import DecodeInputs, DecodeProblem, Measured, model_executor, segments_of
 from rdna_bench.files import read_text, require_writable
 from rdna_bench.machine import Machine
+from rdna_bench.published import published_counts
 from rdna_bench.tune_search import Tuned, search
 from rdna_bench.tune_space import candidates
 from rdna_bench.tune_state import TuneState
@@ -164,7 +166,7 @@ class TuneRun:
         needed = [problem.needed_bytes(context) for context in self.contexts]
         before = self._before[problem]
         found = candidates(problem, self._builds, self.contexts, before.row_groups)
-        return search(before, found, self.contexts, needed, measure)
+        return search(before, found, self.contexts, needed, measure, _most_instructions(problem))
 
     def _digest(self, build: str) -> str:
         if build not in self._digests:
@@ -198,6 +200,16 @@ def _unfinished(path: Path) -> Path:
 
 def _read_table(path: Path) -> tuple[ModelledRow, ...]:
     return parse_modelled_rows(path.name, read_text("--output", path)) if path.exists() else ()
+
+
+def _most_instructions(problem: DecodeProblem) -> dict[int, float]:
+    """The fewest instructions that another kernel is known to issue for the shape, by context."""
+    heads = problem.num_q_heads, problem.num_kv_heads, problem.head_size, problem.max_query_len
+    found: dict[int, float] = {}
+    for row in published_counts():
+        if heads == (row.num_q_heads, row.num_kv_heads, row.head_size, row.max_query_len) and not problem.window:
+            found[row.context] = min(found.get(row.context, math.inf), 1e3 * row.kilo_instructions)
+    return found
 
 
 def _entry_before(problem: DecodeProblem) -> KernelVariant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rdna_registry import KernelVariant
@@ -17,7 +17,7 @@ MOST_LOSS = 1.03
 
 #: From so many tokens on, no context may issue more than this much of the instructions. Ever more waves and segments
 #: with ever less work each look well to the model, where each waits for memory in full; there it is trusted least.
-MOST_INSTRUCTIONS = 1.15
+MOST_INSTRUCTIONS = 1.25
 INSTRUCTIONS_FROM = 1024
 
 #: Candidates whose times, of all contexts multiplied, are this close to the best are as good: of them, the one that
@@ -59,15 +59,23 @@ def search(
     contexts: Sequence[int],
     needed_bytes: Sequence[int],
     measure: Measure,
+    most_instructions: Mapping[int, float] | None = None,
 ) -> Tuned:
     """The candidate of the least geometric mean of modelled times over the contexts, each of the same weight.
 
     ``needed_bytes`` are those of each context; no time can be below a launch and these bytes at the modelled memory's
     rate. Candidates that take more than `MOST_LOSS` of the time of ``before`` at a context are out, or issue more than
-    `MOST_INSTRUCTIONS` of its instructions; of those within `AS_GOOD` of the best, the one that asks for the fewest
-    bytes, then writes the fewest partials, then issues the fewest instructions wins. ``before`` itself takes part.
+    `MOST_INSTRUCTIONS` of its instructions, or more than ``most_instructions`` of a context; of those within `AS_GOOD`
+    of the best, the one that asks for the fewest bytes, then writes the fewest partials, then issues the fewest
+    instructions wins. ``before`` itself takes part.
     """
     launches_before = {context: measure(before, context) for context in contexts}
+    most = most_instructions or {}
+
+    def allowed(launch: Measured, context: int) -> bool:
+        few = launch.wave_instructions <= most.get(context, math.inf)
+        return few and _allowed(launch, launches_before[context], context)
+
     base = [launch.modelled_microseconds for launch in launches_before.values()]
     floors = [_floor(launch, need) for launch, need in zip(launches_before.values(), needed_bytes, strict=True)]
     bounds = [math.log(min(floor / time, 1)) for floor, time in zip(floors, base, strict=True)]
@@ -84,12 +92,12 @@ def search(
         if index < len(contexts):
             launch = measure(candidate.with_segments(index), contexts[index])
             ratio = launch.modelled_microseconds / base[index]
-            if _allowed(launch, launches_before[contexts[index]], contexts[index]):
+            if allowed(launch, contexts[index]):
                 heapq.heappush(queue, (bound - bounds[index] + math.log(ratio), number, index + 1))
             continue
         launches = {context: measure(candidate.entry, context) for context in contexts}
         ratios = [launch.modelled_microseconds / time for launch, time in zip(launches.values(), base, strict=True)]
-        if all(_allowed(launch, launches_before[context], context) for context, launch in launches.items()):
+        if all(allowed(launch, context) for context, launch in launches.items()):
             score = sum(map(math.log, ratios))
             finalists.append((score, candidate.entry, launches))
             best = min(best, score)
