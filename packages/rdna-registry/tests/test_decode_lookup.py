@@ -383,7 +383,7 @@ def test_provenance_of_other_knobs() -> None:
 
 
 def test_explain_is_one_sentence() -> None:
-    assert explain(32, 8, 128, 4, 16, 1, 0, "fp16") == (
-        "rdna_decode_128_32_8_4_16_1_1_1_4_0_0_1_0_0_0 (build decode_h128_r16_w4_s0_p0_l1_d0_fp16) is tuned: "
-        "published tuning for Qwen3-8B, Llama-3.1-8B, decode.csv line 93."
+    assert explain(32, 4, 128, 4, 16, 1, 0, "fp16") == (
+        "rdna_decode_128_32_4_4_16_1_4_1_8_0_0_0_0_0_0 (build decode_h128_r16_w8_s0_p0_l0_d0_fp16) is tuned: "
+        "published tuning for Qwen3-30B-A3B, decode.csv line 85."
     )
