@@ -49,7 +49,7 @@ KEYS_SEEN = (
 ROWS = (
     Mutant("another head's query", "decode/query.h", "place.kv_head * arguments.gqa", "0", SMALL),
     Mutant("another token", "decode/work.h", "index - head * arguments.max_query_len}", "0}", SMALL),
-    Mutant("another head's output", "decode/merge.h", "+ target.row.head,", "+ (target.row.head ^ 1),", SMALL),
+    Mutant("another head's output", "decode/results.h", "+ target.row.head,", "+ (target.row.head ^ 1),", SMALL),
     Mutant("rows of another group", "decode/work.h", "place.row_group * place.most_rows;", "0;", GROUPS),
 )
 ADDRESSES = (
@@ -123,17 +123,17 @@ ARITHMETIC = (
     Mutant("bf16 truncated", "decode/element.h", "word + 0x7fff + (word >> 16 & 1)", "word", BF16),
     Mutant("sums not rescaled", "decode/softmax.h", "sums[block] *= factor;", "sums[block] *= 1.0f;", STEEP),
     Mutant("weights' sum not rescaled", "decode/softmax.h", "row.sum *= factor;", "", STEEP),
-    Mutant("shares not rescaled", "decode/merge.h", "sum += share * factor;", "sum += share;", SPLIT),
+    Mutant("shares not rescaled", "decode/results.h", "sum += share * factor;", "sum += share;", SPLIT),
     Mutant(
         "division by nothing",
-        "decode/merge.h",
+        "decode/results.h",
         "piece.sum > 0.0f ? reciprocal(piece.sum) : 0.0f",
         "reciprocal(piece.sum)",
         EMPTY,
     ),
     Mutant(
         "rows without keys not written",
-        "decode/merge.h",
+        "decode/results.h",
         "    store(target.at",
         "    if (piece.sum > 0.0f) store(target.at",
         EMPTY,
@@ -148,10 +148,10 @@ ORDER = (
         "merge before all have put", "decode/merge.h", "% pieces * 8);\n      lds_barrier();", "% pieces * 8);", SMALL
     ),
     Mutant("scores read too early", "decode/decode.hip", "lds_barrier();\n    add_pairs", "add_pairs", SHARED_TILES),
-    Mutant("partials not released", "decode/merge.h", "    release_to_device();\n    barrier();", "", SPLIT),
+    Mutant("partials not released", "decode/results.h", "    release_to_device();\n    barrier();", "", SPLIT),
     Mutant(
         "partials not acquired",
-        "decode/merge.h",
+        "decode/results.h",
         "acquire_from_device();",
         "",
         SPLIT,
@@ -159,21 +159,21 @@ ORDER = (
     ),
     Mutant(
         "arrival read too early",
-        "decode/merge.h",
+        "decode/results.h",
         "count_arrival(counter));\n    barrier();",
         "count_arrival(counter));",
         SPLIT,
     ),
-    Mutant("merge one arrival early", "decode/merge.h", "!= segments - 1) return", "!= segments - 2) return", SPLIT),
-    Mutant("counter not reset", "decode/merge.h", "if (thread == 0) reset_counter(counter);", "", SPLIT),
+    Mutant("merge one arrival early", "decode/results.h", "!= segments - 1) return", "!= segments - 2) return", SPLIT),
+    Mutant("counter not reset", "decode/results.h", "if (thread == 0) reset_counter(counter);", "", SPLIT),
 )
 SCORES = (
     Mutant(
-        "sink counted twice", "decode/merge.h", "exp2(sink - move))", "2 * exp2(sink - move))", {**SMALL, "sinks": True}
+        "sink counted twice", "decode/results.h", "exp2(sink - move))", "2 * exp2(sink - move))", {**SMALL, "sinks": True}
     ),
     Mutant(
         "sink of each segment",
-        "decode/merge.h",
+        "decode/results.h",
         "    int segment = place_.segment;",
         "    if (place_.features & kFeatureSinks) const_cast<Piece &>(piece).sum += exp2(-reference);\n"
         "    int segment = place_.segment;",
@@ -181,7 +181,7 @@ SCORES = (
     ),
     Mutant(
         "another head's sink",
-        "decode/merge.h",
+        "decode/results.h",
         "(uint32_t)at.head",
         "(uint32_t)(at.head ^ 1)",
         {**SMALL, "sinks": True},
@@ -232,10 +232,10 @@ SCORES = (
         {**SHARED_TILES, "alibi": True},
     ),
     Mutant("reference forgotten", "decode/scores.h", "row.reference() - base;", "-base;", {**STEEP, "softcap": 30.0}),
-    Mutant("lse in base 2", "decode/merge.h", "+ reference_log2) * kLn2", "+ reference_log2)", SMALL, lse=True),
+    Mutant("lse in base 2", "decode/results.h", "+ reference_log2) * kLn2", "+ reference_log2)", SMALL, lse=True),
     Mutant(
         "lse without the sink",
-        "decode/merge.h",
+        "decode/results.h",
         "      reference_log2 += move;\n",
         "",
         {**SMALL, "sinks": True},
@@ -252,7 +252,7 @@ PLANNED = (
         SPLIT,
         plan=16,
     ),
-    Mutant("slots of another row", "decode/merge.h", "row * groups +", "row +", SPLIT, plan=16),
+    Mutant("slots of another row", "decode/results.h", "row * groups +", "row +", SPLIT, plan=16),
     Mutant(
         "padding rows of a plan run",
         "decode/decode.hip",

@@ -35,12 +35,8 @@ constexpr bool kPrefetchValues = RDNA_PREFETCH != 0 && !kValuesInLds;
 constexpr int kQueryBlocks = kManySums ? 0 : smaller(kKeyBlocks, (kHeadDimSplit > 1 ? 6 : 7) / kRowTiles);
 
 // Fragments of K and V that are read from LDS before the first is needed, and of queries that are read for each tile:
-// enough for its latency, few enough for the registers, of which gfx1100 needs more: it has no scalar float arithmetic.
-#if defined(__gfx1100__)
-constexpr bool kRoomAhead = kRowTiles * kDimBlocks < 8;
-#else
-constexpr bool kRoomAhead = kRowTiles * kDimBlocks < 8 || (kHeadDimSplit == 1 && !kManySums);
-#endif
+// enough for its latency, few enough for the registers.
+constexpr bool kRoomAhead = kRowTiles * kDimBlocks < 8 || (kScalarFloats && kHeadDimSplit == 1 && !kManySums);
 constexpr int kFragmentsAhead = kRoomAhead ? 2 : 1;
 constexpr int kQueriesAhead = kManySums ? 1 : kFragmentsAhead == 2 ? 2 : 0;
 

@@ -22,6 +22,12 @@ using word4 = uint32_t __attribute__((ext_vector_type(4)));
 using word8 = uint32_t __attribute__((ext_vector_type(8)));
 
 constexpr int kWaveSize = 32;
+// RDNA 3.5 computes with floats in scalar registers too; RDNA 3 takes vector registers for that.
+#if defined(__gfx1150__) || defined(__gfx1151__) || defined(__gfx1152__) || defined(__gfx1153__)
+constexpr bool kScalarFloats = true;
+#else
+constexpr bool kScalarFloats = false;
+#endif
 constexpr float kInfinity = __builtin_huge_valf();
 
 template <class To, class From>
