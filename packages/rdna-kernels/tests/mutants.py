@@ -169,7 +169,11 @@ ORDER = (
 )
 SCORES = (
     Mutant(
-        "sink counted twice", "decode/results.h", "exp2(sink - move))", "2 * exp2(sink - move))", {**SMALL, "sinks": True}
+        "sink counted twice",
+        "decode/results.h",
+        "exp2(sink - move))",
+        "2 * exp2(sink - move))",
+        {**SMALL, "sinks": True},
     ),
     Mutant(
         "sink of each segment",
