@@ -66,3 +66,15 @@ def test_the_error_of_weights(executor: Executor, head_size: int) -> None:
     assert scores.max() > 0.7 * LARGEST_SCORE
     # Twice: the weight's own score and that of those which share the sum with it.
     assert np.abs(np.log(weights / exact)).max() <= 2 * WEIGHT_ERROR * scores.max()
+
+
+@pytest.mark.parametrize("length", [1, 2, 16, 18])
+@pytest.mark.parametrize("slope", [30, 900])
+def test_a_steep_slope_counts_as_a_score(executor: Executor, length: int, slope: float) -> None:
+    """The newest key has no bias and all of the weight: lse is its score."""
+    q, cache = np.ones((1, 1, 64), np.float16), np.ones((2, 1, 16, 128), np.float16)
+    table, lengths = np.array([[0, 1]], np.int32), np.array([length], np.int32)
+    slopes, lse = np.array([slope], np.float32), np.empty((1, 1), np.float32)
+    decode_attention(q, cache, table, lengths, scale=0.1234, alibi_slopes=slopes, lse=lse, executor=executor)
+    score = 64 * 0.1234
+    assert lse[0, 0] == pytest.approx(score, abs=WEIGHT_ERROR * (score + slope))

@@ -55,7 +55,7 @@ def check_values(
 
 
 LARGEST_SCORE = 5e6
-"""What kernels promise outputs for, of |scale| * sum |q_i k_i| + |bias|; no host looks for it.
+"""What kernels promise outputs for, of |scale| * sum |q_i k_i| + |bias| + |slope|; no host looks for it.
 
 A row's reference (csrc/decode/softmax.h) moves by at most twice that, and with a bias (scores.h) 19 roundings to fp32
 stand between a move and the weights that follow it: 19 * 2^-24 * log2(e) * 5e6 is 8.2, and a weight at the reference,
