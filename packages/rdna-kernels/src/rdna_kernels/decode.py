@@ -69,8 +69,9 @@ def decode_attention(
         enough.
 
     Scores are fp32: with s = |scale| * sum |q_i k_i| + |ALiBi's bias| + |its slope| of a key, its weight is right to
-    about 2e-7 * s, relative. Up to s = 5e6 outputs of finite inputs are finite, and means of the values; beyond, rounding may make all
-    weights of a row 0 or infinite, and its output 0 or NaN. Nothing checks for it: q and k of 30000 get there.
+    about 2e-7 * s, relative. Up to s = 5e6 outputs of finite inputs are finite, and means of the values; beyond,
+    rounding may make all weights of a row 0 or infinite, and its output 0 or NaN. Nothing checks for it: q and k of
+    30000 get there.
 
     Bases and strides of q, kv_cache and out are multiples of 16 bytes and the last dimension is dense; strides may not
     overlap, and out may share no memory with an input. Rows at a position below 0, so all rows of a sequence of length
