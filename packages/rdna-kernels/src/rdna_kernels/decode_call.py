@@ -140,7 +140,10 @@ def decode_call(
     q_token, q_head, _ = _argument_strides("q", q, ALIGNMENT)
     out_token, out_head, _ = _argument_strides("out", out, ALIGNMENT)
     kv_block, kv_head, kv_token, _ = _argument_strides("kv_cache", kv_cache, ALIGNMENT)
-    grid = (chosen.max_segments, num_kv_heads * chosen.row_groups, num_seqs)
+    segments = (
+        chosen.max_segments if features.plan is not None else _most_segments(chosen, block_table[0][1] * page_size)
+    )
+    grid = (segments, num_kv_heads * chosen.row_groups, num_seqs)
     (partial_rows, width), _, counters = chosen.scratch_shapes()
     partial_rows *= num_seqs
     if features.plan is not None:
@@ -171,7 +174,7 @@ def decode_call(
             "page_size": page_size,
             "window": min(window, MAX_SEQ_LEN),
             "row_groups": chosen.row_groups,
-            "max_segments": chosen.max_segments,
+            "max_segments": segments,
             "min_segment_blocks": chosen.min_segment_blocks,
         },
         extents={
@@ -187,6 +190,12 @@ def decode_call(
         page_size=page_size,
         default_scale=1.0 / math.sqrt(head_size),
     )
+
+
+def _most_segments(variant: KernelVariant, table_keys: int) -> int:
+    """Segments of a sequence that fills its row of the block table: more workgroups would never have work."""
+    blocks = -(-table_keys // variant.build.key_block)
+    return max(1, min(variant.max_segments, blocks // variant.min_segment_blocks))
 
 
 def _optional(features: Features) -> list[tuple[str, Layout]]:
