@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_build import changed_sources, compile_build
-from mutants import MUTANTS, NAMED, PROBLEMS, Mutant
+from mutants import MUTANTS, NAMED, PROBLEMS, SHARED_TILES, Mutant
 from rdna_kernels import EmulatedExecutor, Executor
 from rdna_registry import DEFAULT_TARGET
 from verdict import entry_of, fault_of, make, plan_of
@@ -33,6 +33,11 @@ def test_each_named_fault_has_its_mutants() -> None:
     names = [mutant.name for mutant in MUTANTS]
     assert len(names) == len(set(names))
     assert {name for mutants in NAMED.values() for name in mutants} <= set(names)
+
+
+def test_waves_share_tiles_where_mutants_need_it() -> None:
+    problem, _ = make(SHARED_TILES)
+    assert entry_of(problem).build.waves_per_tile > 1
 
 
 @pytest.mark.parametrize("problem_number", range(len(PROBLEMS)))
