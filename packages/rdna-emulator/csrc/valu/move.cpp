@@ -36,13 +36,23 @@ void writelane(Wave& w, const Inst& i) {
   w.v[i.dst][scalar_operand(w, i.info->src[1]) & 31u] = scalar_operand(w, i.info->src[0]);
 }
 
+// Selectors, four bits a lane, with which each lane of a row reads its own place: the lower and the upper eight.
+constexpr u32 kInOrder = 0x76543210u, kEights = 0x88888888u;
+
 // op_sel bit 0 reads inactive lanes as well; without it they give 0 where bit 1 (bound_ctrl) is set, else the
 // destination keeps its value.
 template <u32 other_row>
 void permlane(Wave& w, const Inst& i) {
   const InstInfo& info = *i.info;
-  const u32x selectors =
-      (kLaneIndex & 8u) != 0u ? u32x(scalar_operand(w, info.src[2])) : u32x(scalar_operand(w, info.src[1]));
+  const u32 low = scalar_operand(w, info.src[1]), high = scalar_operand(w, info.src[2]);
+  if (low == kInOrder && high == kInOrder + kEights && w.exec() == ~0u) {
+    const u32x value = *reinterpret_cast<const u32x*>(w.v[info.src[0].reg]);
+    u32x& target = w.row(i.dst);
+    target.lo = other_row ? value.hi : value.lo;
+    target.hi = other_row ? value.lo : value.hi;
+    return;
+  }
+  const u32x selectors = (kLaneIndex & 8u) != 0u ? u32x(high) : u32x(low);
   const u32x source =
       ((selectors >> ((kLaneIndex & 7u) * 4u)) & 15u) | ((kLaneIndex & 16u) ^ other_row);
   u32x value = permute(*reinterpret_cast<const u32x*>(w.v[info.src[0].reg]), source);
