@@ -69,18 +69,18 @@ void begin_wave(Wave& w, WorkgroupShadow* group, u32 initial_vgprs, u32 initial_
   shadow->id = group->launch->next_wave++;
   shadow->index = w.index;
   if (shadow->checks & kCheckUninitialised) {
+    shadow->tainted.scc = 1;
     for (u32 reg = initial_vgprs; reg < kSourceRows; ++reg) {
       for (u32& byte : shadow->vector_taint[reg]) byte = ~0u;
-      shadow->tainted_v[reg / 64] |= 1ull << (reg & 63);
+      shadow->tainted.v[reg / 64] |= 1ull << (reg & 63);
     }
     for (u32 reg = initial_sgprs; reg < kNull; ++reg) shadow->scalar_taint[reg] = ~0u;
     shadow->scalar_taint[kM0] = ~0u;
     for (u32 reg = 0; reg < 128; ++reg)
-      if (shadow->scalar_taint[reg]) shadow->tainted_s[reg / 64] |= 1ull << (reg & 63);
-  } else {
-    shadow->scc_tainted = false;
+      if (shadow->scalar_taint[reg]) shadow->tainted.s[reg / 64] |= 1ull << (reg & 63);
   }
-  if (shadow->checks & kMeasureModel) shadow->model = std::make_unique<WaveModel>();
+  shadow->pending.look = kLookAlways;
+  if (shadow->checks & kMeasureModel) shadow->model = std::make_unique<WaveModel>(), shadow->pending.look |= kLookIfMeasured;
   shadow->lds_memos.resize(shadow->plan->memos);
   group->waves[w.index] = &w;
   w.shadow = shadow;
@@ -98,25 +98,33 @@ void end_wave(Wave& w) {
   delete shadow;
 }
 
+namespace {
+
+// Two WMMAs, one after the other: the second must not read as A or B what the first writes.
+void check_wmma_hazard(Wave& w, const Inst& i, const InstPlan& plan) {
+  WaveShadow& shadow = *w.shadow;
+  if (plan.matrix && shadow.last_wmma && common(plan.matrix_inputs, shadow.last_wmma->writes_v))
+    report_finding(w, i, -1, "missing v_nop: reads as A or B what the WMMA just before it writes");
+  if (!plan.vector) return;
+  shadow.last_wmma = plan.matrix ? &plan : nullptr;
+  shadow.pending.look = (shadow.pending.look & ~u64{kLookAfterWmma}) | (plan.matrix ? kLookAfterWmma : 0);
+}
+
+}  // namespace
+
 void check_before(Wave& w, const Inst& i) {
   WaveShadow& shadow = *w.shadow;
-  const InstPlan& plan = shadow.plan->insts[static_cast<std::size_t>(&i - shadow.launch->insts)];
+  const auto index = static_cast<std::size_t>(&i - shadow.launch->insts);
+  const u32 words = common_words(shadow.plan->touched[index], shadow.tainted, shadow.pending);
+  if (!words) [[likely]] return;
+  const InstPlan& plan = shadow.plan->insts[index];
   if (plan.wait.any() && (shadow.checks & (kCheckWaits | kCheckRaces))) apply_wait(shadow, plan.wait);
   if (shadow.checks & kCheckWaits) {
-    if (common(plan.waits_v, shadow.pending_v) || common(plan.waits_s, shadow.pending_s)) [[unlikely]] report_pending(w, i, plan);
-    if (plan.matrix) {
-      for (int k = 0; k < 4; ++k) {
-        if (plan.matrix_inputs[k] & shadow.last_wmma_result[k]) {
-          report_finding(w, i, -1, "missing v_nop: reads as A or B what the WMMA just before it writes");
-          break;
-        }
-      }
-      std::memcpy(shadow.last_wmma_result, plan.writes_v, sizeof shadow.last_wmma_result);
-    } else if (plan.vector) {
-      std::memset(shadow.last_wmma_result, 0, sizeof shadow.last_wmma_result);
-    }
+    if ((words & kRegisterWords) && (common(plan.waits_v, shadow.pending.v) || common(plan.waits_s, shadow.pending.s)))
+      [[unlikely]] report_pending(w, i, plan);
+    check_wmma_hazard(w, i, plan);
   }
-  if (shadow.checks & kCheckUninitialised) propagate(w, i, plan);
+  if ((words & kRegisterWords) && (shadow.checks & kCheckUninitialised)) propagate(w, i, plan);
   if (plan.counters && (shadow.checks & (kCheckWaits | kCheckRaces))) start_operation(shadow, plan);
   if (shadow.model) shadow.model->issue_instruction(plan, shadow.launch->model.parameters);
   if (plan.invalidate && (shadow.checks & kCheckRaces)) after_invalidate(shadow, plan.invalidate == 1);

@@ -74,6 +74,8 @@ void check_global(Wave&, const Inst&, const LaneAccess&);
 void check_zeroed(Wave&, const Inst&, const LaneAccess&);  // lanes outside a buffer: the result is 0, memory is not accessed
 std::unique_lock<std::mutex> lock_atomics(Wave&);
 void check_lds(Wave&, const Inst&, const LaneAccess&);
+// The short way where all lanes are active; `addresses` of the access may be null. False: check_lds has to look.
+bool repeats_lds(Wave&, const Inst&, const LaneAccess&, const u32x& addresses);
 void check_scratch(Wave&, const Inst&, const LaneAccess&);  // addresses: byte offsets in the lane's scratch
 void check_scalar_load(Wave&, const Inst&, u64 address, u32 bytes);
 // The text of a trap: message, kernel, workgroup, wave, lane, address, instruction (run/ defines it).

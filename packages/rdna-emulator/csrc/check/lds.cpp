@@ -172,10 +172,9 @@ bool reads_quietly(WorkgroupShadow& group, const LaneAccess& access, u32 me) {
   return true;
 }
 
-RDNA_INLINE bool same(const u16* a, const u16* b) {
-  u32 differ = 0;
-  for (int lane = 0; lane < kLanes; ++lane) differ |= a[lane] ^ b[lane];
-  return differ == 0;
+LdsMemo* memo_of(WaveShadow& shadow, const Inst& i) {
+  const u16 number = shadow.plan->insts[static_cast<std::size_t>(&i - shadow.launch->insts)].memo;
+  return number == kNoMemo ? nullptr : &shadow.lds_memos[number];
 }
 
 void follow(Wave& w, const Inst& i, const LaneAccess& access) {
@@ -212,24 +211,29 @@ void follow(Wave& w, const Inst& i, const LaneAccess& access) {
 
 }  // namespace
 
+bool repeats_lds(Wave& w, const Inst& i, const LaneAccess& access, const u32x& addresses) {
+  WaveShadow& shadow = *w.shadow;
+  const LdsMemo* memo = memo_of(shadow, i);
+  if (!memo || memo->version != shadow.group->lds_version || shadow.model || any_tainted(shadow, access)) return false;
+  const u16x narrow = convert<u16x>(addresses);
+  if (__builtin_reduce_or(narrow ^ memo->addresses) != 0) return false;
+  if (shadow.checks & kCheckRaces) note_lds(shadow, access, narrow);
+  return true;
+}
+
 void check_lds(Wave& w, const Inst& i, const LaneAccess& access) {
   WaveShadow& shadow = *w.shadow;
-  WorkgroupShadow& group = *shadow.group;
-  const LaunchShadow& launch = *shadow.launch;
-  if (shadow.model) model_lds(*shadow.model, launch.model, access);
-  alignas(64) u16 addresses[kLanes];
-  narrow(access.addresses, addresses);
-  if (launch.checks & kCheckRaces) note_lds(shadow, access, addresses);
-  const u16 number = shadow.plan->insts[static_cast<std::size_t>(&i - launch.insts)].memo;
-  if (number == kNoMemo || access.lanes != ~0u) return follow(w, i, access);
-  LdsMemo& memo = shadow.lds_memos[number];
+  if (shadow.model) model_lds(*shadow.model, shadow.launch->model, access);
+  alignas(64) u16 narrow[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) narrow[lane] = static_cast<u16>(access.addresses[lane]);
+  const u16x addresses = *reinterpret_cast<const u16x*>(narrow);
+  if (shadow.checks & kCheckRaces) note_lds(shadow, access, addresses);
   const bool defined = !any_tainted(shadow, access);
-  if (defined && memo.version == group.lds_version && same(memo.addresses, addresses)) return;
   follow(w, i, access);
+  LdsMemo* memo = access.lanes == ~0u ? memo_of(shadow, i) : nullptr;
   const bool data_matters = access.access == Access::store && !lanes_ascend(access);
-  if (!defined || data_matters || any_tainted(shadow, access)) return;
-  std::memcpy(memo.addresses, addresses, sizeof addresses);
-  memo.version = group.lds_version;
+  if (!memo || !defined || data_matters || any_tainted(shadow, access)) return;
+  *memo = {addresses, shadow.group->lds_version};
 }
 
 }  // namespace rdna

@@ -232,6 +232,16 @@ bool is_guess(const Program& program, const CheckPlan& plan, std::size_t k) {
   return false;
 }
 
+RegisterSet touched_by(const InstPlan& plan) {
+  RegisterSet set;
+  for (int word = 0; word < 4; ++word) set.v[word] = plan.reads_v[word] | plan.writes_v[word];
+  for (int word = 0; word < 2; ++word) set.s[word] = plan.reads_s[word] | plan.writes_s[word];
+  set.scc = plan.reads_scc || plan.writes_scc;
+  const bool always = plan.wait.any() || plan.counters || plan.invalidate || plan.matrix;
+  set.look = kLookIfMeasured | (always ? kLookAlways : 0) | (plan.vector ? kLookAfterWmma : 0);
+  return set;
+}
+
 constexpr u16 kMostMemos = 256;  // 32 KB a wave
 
 }  // namespace
@@ -246,6 +256,7 @@ std::shared_ptr<const CheckPlan> make_check_plan(const Program& program) {
     if (one_address && plan->memos < kMostMemos) plan->insts[k].memo = plan->memos++;
   }
   for (std::size_t k = 0; k < plan->insts.size(); ++k) plan->insts[k].guess = is_guess(program, *plan, k);
+  for (const InstPlan& inst : plan->insts) plan->touched.push_back(touched_by(inst));
   return plan;
 }
 

@@ -52,6 +52,29 @@ enum class Rule : u8 {
   none,
 };
 
+// Why an instruction is looked at whatever its registers are.
+enum Look : u64 {
+  kLookAlways = 1,     // it waits, starts an operation, invalidates, or is a WMMA
+  kLookAfterWmma = 2,  // a vector instruction: it ends the hazard
+  kLookIfMeasured = 4,
+};
+
+struct alignas(64) RegisterSet {
+  u64 v[4] = {}, s[2] = {};
+  u64 scc = 0;   // 0 or 1
+  u64 look = 0;  // Look bits: of the instruction, or those that the wave looks at now
+};
+
+using RegisterWords = u64 __attribute__((ext_vector_type(8)));
+
+// Bit k: word k of `a` has something in common with one of the others.
+RDNA_INLINE u32 common_words(const RegisterSet& a, const RegisterSet& b, const RegisterSet& c) {
+  const auto words = [](const RegisterSet& set) RDNA_LAMBDA_INLINE { return bits<RegisterWords>(set); };
+  using Flags = bool __attribute__((ext_vector_type(8)));
+  return bits<u8>(convert<Flags>((words(a) & (words(b) | words(c))) != 0u));
+}
+constexpr u32 kRegisterWords = 0x7f;
+
 struct WaitLimit {
   u8 vm = 0xff, lgkm = 0xff, vs = 0xff;  // 0xff: no limit
   bool any() const { return (vm & lgkm & vs) != 0xff; }
@@ -83,6 +106,7 @@ struct InstPlan {
 struct CheckPlan {
   u16 memos = 0;
   std::vector<InstPlan> insts;
+  std::vector<RegisterSet> touched;  // read or written, by instruction
 };
 
 std::shared_ptr<const CheckPlan> make_check_plan(const Program&);

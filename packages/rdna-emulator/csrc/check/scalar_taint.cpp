@@ -11,7 +11,7 @@ void propagate_scalar(Wave& w, const Inst& i, const InstPlan& plan) {
   const InstInfo& info = *i.info;
   const int dwords = info.dst[0].dwords == 2 ? 2 : 1;
   u32 result[2] = {};
-  bool any = plan.reads_scc && shadow.scc_tainted;
+  bool any = plan.reads_scc && shadow.tainted.scc;
   const auto value = [&](int k, int dword) -> u32 {
     const Operand& operand = info.src[k];
     if (operand.kind == OperandKind::constant) return static_cast<u32>(operand.value >> 32 * dword);
@@ -20,7 +20,7 @@ void propagate_scalar(Wave& w, const Inst& i, const InstPlan& plan) {
   const auto taint = [&](int k, int dword) -> u32 {
     const Operand& operand = info.src[k];
     if (operand.kind != OperandKind::sgpr) return 0;
-    if (operand.reg == kScc) return shadow.scc_tainted ? 1 : 0;
+    if (operand.reg == kScc) return shadow.tainted.scc ? 1 : 0;
     return shadow.scalar_taint[(operand.reg + dword) & 0xff];
   };
   for (int k = 0; k < 4; ++k)
@@ -52,7 +52,7 @@ void propagate_scalar(Wave& w, const Inst& i, const InstPlan& plan) {
         break;
       }
       case Rule::scalar_select:
-        result[dword] = shadow.scc_tainted ? ~0u : w.scc() ? a : b;
+        result[dword] = shadow.tainted.scc ? ~0u : w.scc() ? a : b;
         break;
       case Rule::scalar_pack: {
         const u32 low = plan.pack_a ? a >> 16 : a & 0xffffu, high = plan.pack_b ? b >> 16 : b & 0xffffu;
@@ -75,7 +75,7 @@ void propagate_scalar(Wave& w, const Inst& i, const InstPlan& plan) {
       set_scalar(shadow, static_cast<u16>(dst + dword), result[dword]);
     }
   }
-  if (plan.writes_scc) shadow.scc_tainted = any || result[0] || result[1];
+  if (plan.writes_scc) shadow.tainted.scc = any || result[0] || result[1];
   if (exec_tainted) undefined(w, i, -1, "EXEC");
 }
 

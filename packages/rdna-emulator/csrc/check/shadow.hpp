@@ -173,8 +173,8 @@ class Queue {
 
 // An LDS instruction that has changed nothing of what is known of LDS will not do so at the same addresses either, until
 // something else does.
-struct alignas(128) LdsMemo {
-  u16 addresses[kLanes];
+struct alignas(64) LdsMemo {
+  u16x addresses;
   u64 version = 0;  // the workgroup's when it was so
 };
 
@@ -198,16 +198,14 @@ struct WaveShadow {
     u32 reads = 0;                        // this wave's entry in the page's reads
   } recent_pages[8];                      // by page number
   std::vector<LdsMemo> lds_memos;         // InstPlan::memo counts them
-  u64 tainted_v[4] = {};                  // registers with any taint
-  u64 tainted_s[2] = {};
-  bool scc_tainted = true;
+  RegisterSet tainted;                    // registers with any taint
   std::vector<u32> scratch_undefined;     // [byte of a lane's scratch]: mask of lanes; bytes past its end are undefined
-  u64 pending_v[4] = {}, pending_s[2] = {};
+  RegisterSet pending;                    // that outstanding loads write; and what the wave looks at
   bool shared_destinations = false;       // two outstanding loads have had a register in common
   Queue queue;
   u32 unordered = 0;                      // outstanding operations that return in any order
   u32 outstanding[3] = {};                // operations of each counter, by the position of its bit
-  u64 last_wmma_result[4] = {};           // registers of the WMMA that ran just before
+  const InstPlan* last_wmma = nullptr;    // that ran just before
   std::unique_ptr<WaveModel> model;    // null unless measured
 };
 
@@ -216,22 +214,18 @@ RDNA_INLINE bool common(const u64 (&a)[4], const u64 (&b)[4]) {
 }
 RDNA_INLINE bool common(const u64 (&a)[2], const u64 (&b)[2]) { return ((a[0] & b[0]) | (a[1] & b[1])) != 0; }
 
-RDNA_INLINE void narrow(const u64* addresses, u16* narrowed) {
-  for (int lane = 0; lane < kLanes; ++lane) narrowed[lane] = static_cast<u16>(addresses[lane]);
-}
-
 // Waits (waits.cpp).
 void apply_wait(WaveShadow&, const WaitLimit&);
 void report_pending(Wave&, const Inst&, const InstPlan&);  // which registers: some are
 void start_operation(WaveShadow&, const InstPlan&);
 void note_global(WaveShadow&, const LaneAccess&);
-void note_lds(WaveShadow&, const LaneAccess&, const u16* addresses);
+void note_lds(WaveShadow&, const LaneAccess&, const u16x& addresses);
 
 // Taint (taint.cpp).
 void propagate(Wave&, const Inst&, const InstPlan&);
 void check_address_taint(Wave&, const Inst&, const Operand&, u32 lanes);
 void update_tainted(WaveShadow&, u32 vgpr);
-bool is_tainted(const WaveShadow&, u32 vgpr);
+RDNA_INLINE bool is_tainted(const WaveShadow& shadow, u32 vgpr) { return shadow.tainted.v[vgpr / 64] >> (vgpr & 63) & 1; }
 void define_loaded(WaveShadow&, const Inst&, const LaneAccess&);
 
 // Races (clocks.cpp, global.cpp, lds.cpp).

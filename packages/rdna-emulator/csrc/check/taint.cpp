@@ -28,9 +28,9 @@ u32 lane_select(const Wave& w, const Operand& operand) {
 
 bool touches_taint(const WaveShadow& shadow, const InstPlan& plan) {
   u64 hit = 0;
-  for (int k = 0; k < 4; ++k) hit |= (plan.reads_v[k] | plan.writes_v[k]) & shadow.tainted_v[k];
-  for (int k = 0; k < 2; ++k) hit |= (plan.reads_s[k] | plan.writes_s[k]) & shadow.tainted_s[k];
-  return hit != 0 || (shadow.scc_tainted && (plan.reads_scc || plan.writes_scc));
+  for (int k = 0; k < 4; ++k) hit |= (plan.reads_v[k] | plan.writes_v[k]) & shadow.tainted.v[k];
+  for (int k = 0; k < 2; ++k) hit |= (plan.reads_s[k] | plan.writes_s[k]) & shadow.tainted.s[k];
+  return hit != 0 || (shadow.tainted.scc && (plan.reads_scc || plan.writes_scc));
 }
 
 }  // namespace
@@ -38,16 +38,16 @@ bool touches_taint(const WaveShadow& shadow, const InstPlan& plan) {
 void set_scalar(WaveShadow& shadow, u16 reg, u32 taint) {
   if (reg == kNull) return;
   if (reg == kScc) {
-    shadow.scc_tainted = taint != 0;
+    shadow.tainted.scc = taint != 0;
     return;
   }
   shadow.scalar_taint[reg] = taint;
   if (reg >= 128) return;
   const u64 bit = 1ull << (reg & 63);
   if (taint) {
-    shadow.tainted_s[reg / 64] |= bit;
+    shadow.tainted.s[reg / 64] |= bit;
   } else {
-    shadow.tainted_s[reg / 64] &= ~bit;
+    shadow.tainted.s[reg / 64] &= ~bit;
   }
 }
 
@@ -117,13 +117,11 @@ void update_tainted(WaveShadow& shadow, u32 vgpr) {
   for (const u32 byte : shadow.vector_taint[vgpr]) all |= byte;
   const u64 bit = 1ull << (vgpr & 63);
   if (all) {
-    shadow.tainted_v[vgpr / 64] |= bit;
+    shadow.tainted.v[vgpr / 64] |= bit;
   } else {
-    shadow.tainted_v[vgpr / 64] &= ~bit;
+    shadow.tainted.v[vgpr / 64] &= ~bit;
   }
 }
-
-bool is_tainted(const WaveShadow& shadow, u32 vgpr) { return shadow.tainted_v[vgpr / 64] >> (vgpr & 63) & 1; }
 
 // A d16 load leaves the other half of its register as it was.
 void define_loaded(WaveShadow& shadow, const Inst& i, const LaneAccess& access) {
@@ -167,7 +165,7 @@ void propagate(Wave& w, const Inst& i, const InstPlan& plan) {
         if (plan.writes_s[reg / 64] >> (reg & 63) & 1) set_scalar(shadow, static_cast<u16>(reg), 0);
       return;
     case Rule::branch_scc:
-      if (shadow.scc_tainted) undefined(w, i, -1, "a branch");
+      if (shadow.tainted.scc) undefined(w, i, -1, "a branch");
       return;
     case Rule::branch_vcc:
       if (shadow.scalar_taint[kVcc]) undefined(w, i, -1, "a branch");

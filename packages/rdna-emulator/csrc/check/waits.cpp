@@ -53,8 +53,8 @@ bool retire(WaveShadow& shadow, u8 counter, u32 limit) {
     --outstanding;
     if (entry.counters != 0) continue;
     shadow.unordered -= entry.out_of_order;
-    for (int word = 0; word < 4; ++word) shadow.pending_v[word] &= ~entry.vgprs[word];
-    for (int word = 0; word < 2; ++word) shadow.pending_s[word] &= ~entry.sgprs[word];
+    for (int word = 0; word < 4; ++word) shadow.pending.v[word] &= ~entry.vgprs[word];
+    for (int word = 0; word < 2; ++word) shadow.pending.s[word] &= ~entry.sgprs[word];
   }
   queue.set_oldest(position_of(counter), k);
   return true;
@@ -75,8 +75,8 @@ void forget_ended(WaveShadow& shadow) {
     for (int word = 0; word < 4; ++word) vgprs[word] |= entry.vgprs[word];
     for (int word = 0; word < 2; ++word) sgprs[word] |= entry.sgprs[word];
   }
-  std::memcpy(shadow.pending_v, vgprs, sizeof vgprs);
-  std::memcpy(shadow.pending_s, sgprs, sizeof sgprs);
+  std::memcpy(shadow.pending.v, vgprs, sizeof vgprs);
+  std::memcpy(shadow.pending.s, sgprs, sizeof sgprs);
 }
 
 // An operation can only begin once its counters have room: the oldest ones have ended by then.
@@ -112,8 +112,8 @@ void report_pending(Wave& w, const Inst& i, const InstPlan& plan) {
     report_finding(w, i, -1, std::string("missing wait: ") + (read < 0 ? "overwrites " : "reads ") + kind +
                                  std::to_string(read < 0 ? reg : read) + " while the " + load + " into it is outstanding");
   };
-  report('v', "load", plan.reads_v, plan.waits_v, shadow.pending_v, 4);
-  report('s', "scalar load", plan.reads_s, plan.waits_s, shadow.pending_s, 2);
+  report('v', "load", plan.reads_v, plan.waits_v, shadow.pending.v, 4);
+  report('s', "scalar load", plan.reads_s, plan.waits_s, shadow.pending.s, 2);
 }
 
 void start_operation(WaveShadow& shadow, const InstPlan& plan) {
@@ -123,11 +123,11 @@ void start_operation(WaveShadow& shadow, const InstPlan& plan) {
   for (int position = 0; position < 3; ++position) shadow.outstanding[position] += plan.counters >> position & 1;
   entry.out_of_order = plan.out_of_order;
   shadow.unordered += plan.out_of_order;
-  shadow.shared_destinations |= common(plan.writes_v, shadow.pending_v);
+  shadow.shared_destinations |= common(plan.writes_v, shadow.pending.v);
   std::memcpy(entry.vgprs, plan.writes_v, sizeof entry.vgprs);
   std::memcpy(entry.sgprs, plan.writes_s, sizeof entry.sgprs);
-  for (int word = 0; word < 4; ++word) shadow.pending_v[word] |= plan.writes_v[word];
-  for (int word = 0; word < 2; ++word) shadow.pending_s[word] |= plan.writes_s[word];
+  for (int word = 0; word < 4; ++word) shadow.pending.v[word] |= plan.writes_v[word];
+  for (int word = 0; word < 2; ++word) shadow.pending.s[word] |= plan.writes_s[word];
 }
 
 namespace {
@@ -149,9 +149,9 @@ void note_global(WaveShadow& shadow, const LaneAccess& access) {
   if (Touched* touched = begin_part(shadow, access, false)) std::memcpy(touched->global, access.addresses, sizeof touched->global);
 }
 
-void note_lds(WaveShadow& shadow, const LaneAccess& access, const u16* addresses) {
+void note_lds(WaveShadow& shadow, const LaneAccess& access, const u16x& addresses) {
   if (Touched* touched = begin_part(shadow, access, true))
-    std::memcpy(touched->lds[touched->parts - 1], addresses, sizeof touched->lds[0]);
+    std::memcpy(touched->lds[touched->parts - 1], &addresses, sizeof touched->lds[0]);
 }
 
 }  // namespace rdna

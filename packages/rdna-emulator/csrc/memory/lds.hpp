@@ -47,12 +47,13 @@ RDNA_INLINE LdsLanes locate_lds(Wave& w, const Inst& i, u32 active, const u32* a
 
 inline void report_lds(Wave& w, const Inst& i, Access access, u32 active, const LdsLanes& lanes, u32 offset, u32 bytes,
                        u32 row, bool high, bool returns) {
-  u64 addresses[kLanes];
-  for (u32 left = active; left; left &= left - 1) {
-    const int l = std::countr_zero(left);
-    addresses[l] = static_cast<u64>(lanes.at(offset) + lanes.site->delta[l] - w.group->lds);
-  }
-  check_lds(w, i, {access, active, addresses, bytes, static_cast<u16>(row), high, returns});
+  const u32x lane_addresses = lanes.site->deltas() + (lanes.first + offset);
+  LaneAccess all = {access, active, nullptr, bytes, static_cast<u16>(row), high, returns};
+  if (active == ~0u && repeats_lds(w, i, all, lane_addresses)) return;
+  alignas(256) u64 addresses[kLanes];
+  *reinterpret_cast<u64x*>(addresses) = convert<u64x>(lane_addresses);
+  all.addresses = addresses;
+  check_lds(w, i, all);
 }
 
 RDNA_INLINE u32 row_of_data(const Inst& i, int k) { return static_cast<u32>(i.src[k]) / sizeof(u32x); }
