@@ -20,7 +20,9 @@ struct alignas(128) Pattern {
 
   void set(u32 lanes, const i32* deltas, u32 bytes);
   RDNA_INLINE bool fits(u32 lanes, u32x differing) const {
-    return lanes == active && __builtin_reduce_or(differing & *reinterpret_cast<const u32x*>(mask)) == 0;
+    if (lanes != active) return false;
+    if (lanes == ~0u) return __builtin_reduce_or(differing) == 0;  // the mask need not come into the host's cache
+    return __builtin_reduce_or(differing & *reinterpret_cast<const u32x*>(mask)) == 0;
   }
   RDNA_INLINE u32x deltas() const { return *reinterpret_cast<const u32x*>(delta); }
 };
@@ -95,6 +97,7 @@ struct ProgramState {
   std::shared_ptr<MatrixMemory> matrices;
   const Wave* last_matrix_wave = nullptr;  // whose last matrix instruction was ..
   const Inst* last_matrix = nullptr;       // .. and left its A in `matrices`
+  u64 linked_matrices = 0;                 // executed before it, each after the one that it is linked to
 };
 
 void add_executions(GlobalSite&, ProgramState&);

@@ -1,4 +1,6 @@
 // 32-bit integer and bit operations.
+#include <iterator>
+
 #include "valu/lanes.hpp"
 
 namespace rdna {
@@ -41,15 +43,38 @@ RDNA_INLINE u32x selected_byte(u32x high, u32x low, u32x selector) {
   return selector < 8u ? plain : selector < 12u ? sign : selector == 12u ? u32x(0u) : u32x(0xffu);
 }
 
+// Byte n of a lane is byte index[n] of the same lane of x; 0 where the index has bit 7.
+RDNA_INLINE u32x bytes_of_lane(u32x x, u32x index) {
+#if __AVX512BW__
+  using Host = __m512i;
+  const auto shuffled = [](Host value, Host from) RDNA_LAMBDA_INLINE { return _mm512_shuffle_epi8(value, from); };
+#elif __AVX2__
+  using Host = __m256i;
+  const auto shuffled = [](Host value, Host from) RDNA_LAMBDA_INLINE { return _mm256_shuffle_epi8(value, from); };
+#else
+  u32x result = 0u;
+  for (u32 n = 0; n < 32; n += 8) {
+    const u32x from = index >> n & 0xffu;
+    result |= (from < 4u ? (x >> (from & 3u) * 8u) & 0xffu : u32x(0u)) << n;
+  }
+  return result;
+#endif
+#if __AVX2__
+  index |= (kLaneIndex & 3u) * 0x04040404u;  // the host counts the bytes of four lanes
+  alignas(128) Host values[sizeof x / sizeof(Host)], indices[sizeof x / sizeof(Host)];
+  std::memcpy(values, &x, sizeof x);
+  std::memcpy(indices, &index, sizeof index);
+  for (std::size_t n = 0; n < std::size(values); ++n) values[n] = shuffled(values[n], indices[n]);
+  std::memcpy(&x, values, sizeof x);
+  return x;
+#endif
+}
+
 RDNA_INLINE u32x permute_bytes(u32x high, u32x low, u32x selectors) {
   u32x result = 0u;
-  const u32 first = selectors[0];
-  if ((first & 0xf8f8f8f8u) == 0 && __builtin_reduce_or(selectors ^ first) == 0u) {  // one selector for all lanes
-    for (u32 n = 0; n < 32; n += 8) {
-      const u32 s = first >> n;
-      result |= (((s & 4 ? high : low) >> (s & 3) * 8) & 0xffu) << n;
-    }
-    return result;
+  if (__builtin_reduce_or(selectors & 0xf8f8f8f8u) == 0u) {  // no signs and constants
+    const u32x from = selectors & 0x03030303u, upper = (selectors & 0x04040404u) << 5u;
+    return bytes_of_lane(low, from | upper) | bytes_of_lane(high, from | (upper ^ 0x80808080u));
   }
   for (int n = 0; n < 4; ++n) result |= selected_byte(high, low, byte(selectors, n)) << static_cast<u32>(8 * n);
   return result;

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "core/machine.hpp"
-#if __AVX512F__
+#if __AVX2__
 #include <immintrin.h>
 #endif
 

@@ -128,7 +128,7 @@ RDNA_INLINE u32 set_lanes(Block<u32, kHalf> x) { return bits<u16>(convert<Block<
 RDNA_INLINE Block<u32, kHalf> permuted(Block<u32, kHalf> x, Block<u32, kHalf> from) {
 #if __AVX512F__
   return bits<Block<u32, kHalf>>(__builtin_ia32_permvarsi512(bits<Block<int, kHalf>>(x), bits<Block<int, kHalf>>(from)));
-#else
+#elif __AVX2__
   const auto half = [](auto values, auto order) __attribute__((always_inline)) {
     return bits<Block<u32, 8>>(__builtin_ia32_permvarsi256(bits<Block<int, 8>>(values), bits<Block<int, 8>>(order)));
   };
@@ -137,6 +137,11 @@ RDNA_INLINE Block<u32, kHalf> permuted(Block<u32, kHalf> x, Block<u32, kHalf> fr
   low.lo = low_from, low.hi = high_from;
   high.lo = half(x.hi, from.lo), high.hi = half(x.hi, from.hi);
   return from < 8u ? low : high;
+#else
+  alignas(64) u32 values[kHalf], order[kHalf], result[kHalf];
+  block<u32, kHalf>(values) = x, block<u32, kHalf>(order) = from & 15u;
+  for (int n = 0; n < kHalf; ++n) result[n] = values[order[n]];
+  return block<u32, kHalf>(result);
 #endif
 }
 

@@ -52,7 +52,7 @@ KnownColumns& MatrixMemory::place_of(u32 reg, const u32 (*b)[kLanes]) {
 }
 
 MatrixMemory& add_matrix_memory(Wave& w) {
-  w.group->state->matrices = std::make_shared<MatrixMemory>();
+  w.group->state->matrices = std::make_shared<MatrixMemory>(*w.program);
   return *w.group->state->matrices;
 }
 

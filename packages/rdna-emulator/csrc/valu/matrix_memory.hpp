@@ -8,6 +8,7 @@
 #include "isa/op.hpp"
 #include "run/launch.hpp"
 #include "valu/matrix.hpp"
+#include "valu/matrix_links.hpp"
 
 namespace rdna {
 
@@ -31,6 +32,9 @@ struct alignas(256) KnownColumns {
 // dimensions of Q and V asks for.
 class MatrixMemory {
  public:
+  explicit MatrixMemory(const Program& program) : links(link_matrices(program)) {}
+
+  const std::vector<MatrixLink> links;
   Rows<double> rows;  // of the last A
 
   KnownColumns* find(u32 reg) const {
@@ -75,34 +79,27 @@ RDNA_INLINE MatrixMemory& matrix_memory(Wave& w) {
   return memory ? *memory : add_matrix_memory(w);
 }
 
-// Whether A is the one that the last matrix instruction had: kernels multiply one A by a high and a low part of B in
-// turn. Between the two may stand what writes no vector register.
-RDNA_INLINE bool has_last_rows(const Wave& w, const Inst& i) {
-  const ProgramState& state = *w.group->state;
-  const Inst* last = state.last_matrix;
-  if (last == nullptr || state.last_matrix_wave != &w || last->op != i.op) return false;
-  const bool next = last + 1 == &i || (last + 2 == &i && last[1].info->op && last[1].info->op->cls >= OpClass::wait);
-  if (!next) return false;
-  const Operand &a = i.info->src[0], &before = last->info->src[0];
-  const bool overwritten = last->dst < a.reg + kDepth / 2 && a.reg < last->dst + kResults;
-  return a.reg == before.reg && sign_mask(*i.info, 0) == sign_mask(*last->info, 0) && !overwritten;
+// What is known of a matrix instruction's factors before they are looked at.
+struct KnownFactors {
+  bool a, b;  // A is that of the last one; B is as it was when `find` last gave its columns
+};
+
+// A link holds if this wave has executed the matrix instruction before, and no other of its worker has done so since.
+RDNA_INLINE KnownFactors follow_link(Wave& w, const Inst& i, const MatrixMemory& memory) {
+  ProgramState& state = *w.group->state;
+  const MatrixLink& link = memory.links[static_cast<std::size_t>(&i - w.group->insts)];
+  const bool linked = link.back && state.last_matrix == &i - link.back && state.last_matrix_wave == &w;
+  state.linked_matrices = linked ? state.linked_matrices + 1 : 0;
+  state.last_matrix = &i;
+  state.last_matrix_wave = &w;
+  return {linked && link.same_a, link.same_b && state.linked_matrices >= link.same_b};
 }
 
 template <class Format>
-RDNA_INLINE const Rows<double>& rows_of(Wave& w, const Inst& i) {
-  Rows<double>& rows = matrix_memory(w).rows;
-  if (!has_last_rows(w, i)) load_rows<Format>(&w.v[i.info->src[0].reg], sign_mask(*i.info, 0), rows);
-  w.group->state->last_matrix = &i;
-  w.group->state->last_matrix_wave = &w;
-  return rows;
-}
-
-template <class Format>
-RDNA_INLINE const KnownColumns& columns_of(Wave& w, u32 reg, u32 signs) {
+RDNA_INLINE const KnownColumns& columns_of(Wave& w, MatrixMemory& memory, u32 reg, u32 signs, bool known) {
   const u32(*b)[kLanes] = &w.v[reg];
-  MatrixMemory& memory = matrix_memory(w);
   KnownColumns* found = memory.find(reg);
-  if (found && found->format == Format::kNumber && found->signs == signs && unchanged(*found, b)) return *found;
+  if (found && found->format == Format::kNumber && found->signs == signs && (known || unchanged(*found, b))) return *found;
   if (!found || found->count == kHalf || !repeats(*found, b, kDepth / 2)) found = &memory.place_of(reg, b);
   for (int r = 0; r < kDepth / 2; ++r) block<u32, kLanes>(found->raw[r]) = block<u32, kLanes>(b[r]);
   found->signs = signs;

@@ -53,6 +53,37 @@ SEQUENCES = {
     "over_b": [f"{WMMA} {B}, {A}, {B}, {C}", f"{WMMA} {D}, {A}, {B}, {C}"],
     "a_moved": [f"{WMMA} {C}, {A}, {B}, {C}", "v_mov_b32 v35, v50", f"{WMMA} {D}, {A}, {B}, {C}"],
     "b_moved": [f"{WMMA} {C}, {A}, {B}, {C}", "v_mov_b32 v47, v50", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "two_before": [f"{WMMA} {C}, {A}, {B}, {C}", f"{WMMA} {D}, {B}, {A}, {C}", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "two_before_moved": [
+        *(f"{WMMA} {C}, {A}, {B}, {C}", "v_mov_b32 v47, v50"),
+        *(f"{WMMA} {D}, {B}, {A}, {C}", f"{WMMA} {D}, {A}, {B}, {C}"),
+    ],
+    "b_swapped": [f"{WMMA} {C}, {A}, {B}, {C}", "v_swap_b32 v50, v47", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "b_moved_in_a_pair": [
+        f"{WMMA} {C}, {A}, {B}, {C}",
+        "v_dual_mov_b32 v46, v51 :: v_dual_mov_b32 v47, v50",
+        f"{WMMA} {D}, {A}, {B}, {C}",
+    ],
+    "b_chosen_by_m0": [
+        *(f"{WMMA} {C}, {A}, {B}, {C}", "s_mov_b32 m0, 8", "v_movreld_b32 v39, v50"),
+        f"{WMMA} {D}, {A}, {B}, {C}",
+    ],
+    # The second round of the loop comes to its instruction by another way than the first.
+    "loop": [
+        *(f"{WMMA} {C}, {A}, {B}, {C}", "s_mov_b32 s10, 2", "loop_over_b:"),
+        *(f"{WMMA} {D}, {A}, {B}, {C}", "v_mov_b32 v47, v50", "s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0"),
+        "s_cbranch_scc1 loop_over_b",
+    ],
+}
+# What a sequence comes to, where that is not what stands there.
+MEANINGS = {
+    "b_swapped": [f"{WMMA} {C}, {A}, {B}, {C}", "swap v50, v47", f"{WMMA} {D}, {A}, {B}, {C}"],
+    "b_moved_in_a_pair": [
+        *(f"{WMMA} {C}, {A}, {B}, {C}", "v_mov_b32 v46, v51", "v_mov_b32 v47, v50"),
+        f"{WMMA} {D}, {A}, {B}, {C}",
+    ],
+    "b_chosen_by_m0": SEQUENCES["b_moved"],
+    "loop": [*SEQUENCES["b_moved"][::2], "v_mov_b32 v47, v50", SEQUENCES["b_moved"][2]],
 }
 
 
@@ -177,11 +208,14 @@ def test_sequences(runner: InstructionRunner, name: str, different: int) -> None
     c = addends()[:, lanes].view(np.uint32)
     model = np.concatenate([a, b[:, lanes], c, np.zeros_like(c)])
     got = run(runner, name, model[:8], model[8:16], model[16:24])
-    for text in SEQUENCES[name]:
+    for text in MEANINGS.get(name, SEQUENCES[name]):
         opcode, operands = text.split(" ", 1)
         if opcode == "v_mov_b32":
             to, source = (int(register.strip()[1:]) - 32 for register in operands.split(","))
             model[to] = model[source]
+        elif opcode == "swap":
+            swapped = [int(register.strip()[1:]) - 32 for register in operands.split(",")]
+            model[swapped] = model[swapped[::-1]]
         elif opcode != "s_nop":
             d, first, second, third = (int(part.split(":")[0]) - 32 for part in operands.split("v[")[1:])
             kind = "f16" if opcode == WMMA else "bf16"
