@@ -24,7 +24,7 @@ bool goes_on(const OpInfo& op) { return op.cls != OpClass::branch && !op.has(kBr
 // False: which registers it writes is not known.
 bool add_written(const InstInfo& info, Registers& written) {
   if (info.pair) return add_written(info.pair->x_info, written) && add_written(info.pair->y_info, written);
-  ;
+  if (info.op->has(kReadsM0) && info.op->cls == OpClass::valu) return false;  // a register that M0 chooses
   for (const Operand& operand : info.dst)
     if (operand.kind == OperandKind::vgpr)
       for (u32 n = 0; n < operand.dwords; ++n) written.set(operand.reg + n);
