@@ -57,6 +57,17 @@ def test_inactive_lanes_keep_their_values(runner: InstructionRunner, name: str) 
     np.testing.assert_array_equal(result, want)
 
 
+def test_permutations_of_bytes(runner: InstructionRunner) -> None:
+    """Every selector of v_perm_b32 that names bytes of the sources, without a constant or a sign."""
+    case = CASES["v_perm_b32"]
+    places = np.stack(np.meshgrid(*[np.arange(8)] * 4), axis=-1).reshape(-1, 4)
+    selectors = (places << np.array([0, 8, 16, 24])).sum(axis=1).astype(np.uint32)
+    high, low = np.random.default_rng(7).integers(0, 1 << 32, (2, len(selectors)), np.uint32)
+    sources: list[Bits] = [high, low, selectors]
+    result = runner.run(case.name, rows_of(case, sources)).vectors
+    case.check(from_rows(result[:, 6:8], case.result), sources)
+
+
 def test_sums_near_ties_of_f16(runner: InstructionRunner) -> None:
     """Products close to half a unit of the addend: a sum that is rounded to f32 on the way goes the wrong way."""
     random = np.random.default_rng(3)
