@@ -34,6 +34,7 @@ def saxpy_arguments(size: int = 256) -> list[Any]:
         (lambda a: [a[1], *a[1:]], r"'argument 0' of saxpy is 4 bytes by value, got an array"),
         (lambda a: [a[0], np.array([object()]), *a[2:]], "dtype object: a kernel cannot read Python objects"),
         (lambda a: [a[0], a[1].astype(">f4"), *a[2:]], "byte order"),
+        (lambda a: [a[0], np.ma.masked_less(a[1], 0), *a[2:]], "'argument 1' is a masked array"),
     ],
 )
 def test_wrong_arguments(change: Callable[[list[Any]], list[Any]], message: str) -> None:

@@ -119,6 +119,8 @@ def _span(label: str, name: bytes, array: Array) -> tuple[int, Span | None]:
     """The array's address, and the bytes that it can reach; None where it has no elements."""
     if array.dtype.hasobject:
         raise LaunchError(f"{label!r} has dtype {array.dtype}: a kernel cannot read Python objects")
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
+        raise LaunchError(f"{label!r} is a masked array, whose mask a kernel does not see; pass a plain one")
     if not array.dtype.isnative:
         raise LaunchError(f"{label!r} has dtype {array.dtype}, which is not of this machine's byte order")
     address: int = array.__array_interface__["data"][0]
