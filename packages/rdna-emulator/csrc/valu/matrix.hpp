@@ -206,7 +206,10 @@ template <class Format>
 RDNA_INLINE void load_rows(const u32 (*a)[kLanes], u32 signs, Rows<double>& rows) {
   alignas(64) u32 pairs[kDepth / 2][kHalf];
   for (int r = 0; r < kDepth / 2; ++r)
-    block<u32, kHalf>(pairs[r]) = Format::arranged(used_rows(block<u32, kLanes>(a[r])) ^ signs);
+    block<u32, kHalf>(pairs[r]) = Format::arranged(used_rows(block<u32, kLanes>(a[r])));
+  if (signs) [[unlikely]] {
+    for (int r = 0; r < kDepth / 2; ++r) block<u32, kHalf>(pairs[r]) ^= Format::arranged(Block<u32, kHalf>(signs));
+  }
   in_memory(&pairs);
   alignas(64) float wide[kDepth][kHalf];
   for (int r = 0; r < kDepth / 2; ++r) Format::split(pairs[r], wide[2 * r], wide[2 * r + 1]);
