@@ -98,6 +98,7 @@ struct ProgramState {
   const Wave* last_matrix_wave = nullptr;  // whose last matrix instruction was ..
   const Inst* last_matrix = nullptr;       // .. and left its A in `matrices`
   u64 linked_matrices = 0;                 // executed before it, each after the one that it is linked to
+  u64 waves_begun = 0;
 };
 
 void add_executions(GlobalSite&, ProgramState&);

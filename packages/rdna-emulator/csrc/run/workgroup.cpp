@@ -83,6 +83,7 @@ void Slot::begin_wave(Wave& w, u32 index) {
   w.group = &group_;
   w.executed = group_.state->executed.data();
   group_.state->last_matrix = nullptr;  // which may have been that of the wave that was here
+  ++group_.state->waves_begun;
   w.shadow = nullptr;
   w.mode = kernel.mode;
   w.index = index;

@@ -16,10 +16,21 @@ RDNA_INLINE u32 sign_mask(const InstInfo& info, int k) {
   return (info.neg_lo >> k & 1 ? 0x8000u : 0u) | (info.neg_hi >> k & 1 ? 0x80000000u : 0u);
 }
 
+struct Reading {
+  const Inst* inst = nullptr;  // null: it is not told from others
+  const Wave* wave = nullptr;
+  u64 entered = 0;  // how often a wave had come into the loop around it
+  u64 begun = 0;    // waves of the worker
+  bool is(const Reading& other) const {
+    return inst && inst == other.inst && wave == other.wave && entered == other.entered && begun == other.begun;
+  }
+};
+
 struct alignas(256) KnownColumns {
   u32 raw[kDepth / 2][kLanes] = {};  // the registers that the rest was made of
   u32 reg = ~0u, signs = 0;
   u8 format = 0;                     // 0: nothing is known
+  Reading reading;                   // the last one
   int count = kHalf;                 // columns that are multiplied: 4, 8 or all 16
   bool twice = false;                // all 16: whether the upper half of the wave has those of the lower one
   Block<u32, kHalf> source = 0u;     // where the first equal column is
@@ -79,30 +90,44 @@ RDNA_INLINE MatrixMemory& matrix_memory(Wave& w) {
   return memory ? *memory : add_matrix_memory(w);
 }
 
+// When a matrix instruction of a loop has read B: nothing has changed B as long as this stays the same.
+RDNA_INLINE Reading reading_of(const Wave& w, const Inst& i, const MatrixLink& link) {
+  if (link.entries[0] < 0) return {};
+  return {&i, &w, w.executed[link.entries[0]] + w.executed[link.entries[1]], w.group->state->waves_begun};
+}
+
 // What is known of a matrix instruction's factors before they are looked at.
 struct KnownFactors {
-  bool a, b;  // A is that of the last one; B is as it was when `find` last gave its columns
+  bool a, b;        // A is that of the last one; B is as it was when `find` last gave its columns
+  Reading reading;  // of B
 };
 
 // A link holds if this wave has executed the matrix instruction before, and no other of its worker has done so since.
-RDNA_INLINE KnownFactors follow_link(Wave& w, const Inst& i, const MatrixMemory& memory) {
+RDNA_INLINE KnownFactors known_factors(Wave& w, const Inst& i, const MatrixMemory& memory) {
   ProgramState& state = *w.group->state;
   const MatrixLink& link = memory.links[static_cast<std::size_t>(&i - w.group->insts)];
   const bool linked = link.back && state.last_matrix == &i - link.back && state.last_matrix_wave == &w;
   state.linked_matrices = linked ? state.linked_matrices + 1 : 0;
   state.last_matrix = &i;
   state.last_matrix_wave = &w;
-  return {linked && link.same_a, link.same_b && state.linked_matrices >= link.same_b};
+  return {linked && link.same_a, link.same_b && state.linked_matrices >= link.same_b, reading_of(w, i, link)};
 }
 
 template <class Format>
-RDNA_INLINE const KnownColumns& columns_of(Wave& w, MatrixMemory& memory, u32 reg, u32 signs, bool known) {
+RDNA_INLINE const KnownColumns& columns_of(Wave& w, MatrixMemory& memory, u32 reg, u32 signs, const KnownFactors& factors) {
   const u32(*b)[kLanes] = &w.v[reg];
   KnownColumns* found = memory.find(reg);
-  if (found && found->format == Format::kNumber && found->signs == signs && (known || unchanged(*found, b))) return *found;
+  if (found && found->format == Format::kNumber && found->signs == signs) {
+    if (factors.b || found->reading.is(factors.reading)) return *found;
+    if (unchanged(*found, b)) {
+      found->reading = factors.reading;
+      return *found;
+    }
+  }
   if (!found || found->count == kHalf || !repeats(*found, b, kDepth / 2)) found = &memory.place_of(reg, b);
   for (int r = 0; r < kDepth / 2; ++r) block<u32, kLanes>(found->raw[r]) = block<u32, kLanes>(b[r]);
   found->signs = signs;
+  found->reading = factors.reading;
   found->format = Format::kNumber;
   if (found->count == kHalf) {
     Block<u32, kHalf> changes = 0u;

@@ -78,11 +78,11 @@ void wmma_f32(Wave& w, const Inst& i) {
     addends = copy;
   }
   MatrixMemory& memory = matrix_memory(w);
-  const KnownFactors factors = follow_link(w, i, memory);
+  const KnownFactors factors = known_factors(w, i, memory);
   const Rows<double>& rows = memory.rows;
   if (!factors.a) load_rows<Format>(&w.v[info.src[0].reg], sign_mask(info, 0), memory.rows);
   const u32 reg_b = info.src[1].reg, signs_b = sign_mask(info, 1);
-  const KnownColumns& known = columns_of<Format>(w, memory, reg_b, signs_b, factors.b);
+  const KnownColumns& known = columns_of<Format>(w, memory, reg_b, signs_b, factors);
   if (known.count < kHalf && (addends == nullptr || repeats(known, addends, kResults))) {
     return multiply_known(rows, known, addends, constant, results);
   }

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from device_compiler import ziglang
@@ -144,7 +145,9 @@ class InstructionRunner:
         self.rows = rows
         self.module = Device(target, threads=1).load(assemble_kernels(kernels, rows, target, folder))
 
-    def run(self, name: str, vectors: Words, scalars: Words | None = None) -> Results:
+    def run(
+        self, name: str, vectors: Words, scalars: Words | None = None, schedule: Literal["random"] | None = None
+    ) -> Results:
         """Runs one kernel on ``vectors`` [blocks, rows, 32] and ``scalars`` [blocks, 8], which are s24 to s31.
 
         Without ``scalars`` all lanes are active.
@@ -158,6 +161,6 @@ class InstructionRunner:
         if scalars is not None:
             data[:, self.rows, :SCALARS] = scalars
         out = np.zeros((blocks, self.rows + 1, LANES), np.uint32)
-        self.module[name].launch(blocks, LANES, [data, out])
+        self.module[name].launch(blocks, LANES, [data, out], schedule=schedule)
         last = out[:, self.rows]
         return Results(out[:, : self.rows], *(last[:, k].copy() for k in range(5)))

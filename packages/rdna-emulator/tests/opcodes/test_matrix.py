@@ -70,11 +70,48 @@ SEQUENCES = {
     ],
     # The second round of the loop comes to its instruction by another way than the first.
     "loop": [
-        *(f"{WMMA} {C}, {A}, {B}, {C}", "s_mov_b32 s10, 2", "loop_over_b:"),
-        *(f"{WMMA} {D}, {A}, {B}, {C}", "v_mov_b32 v47, v50", "s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0"),
+        *(f"{WMMA} {C}, {A}, {B}, {C}", "s_mov_b32 s10, 3", "loop_over_b:"),
+        *(f"{WMMA} {D}, {A}, {B}, {C}", "v_swap_b32 v47, v46", "s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0"),
         "s_cbranch_scc1 loop_over_b",
     ],
+    "steady_loop": [
+        *("s_mov_b32 s10, 20", "steady:", f"{WMMA} {D}, {A}, {B}, {C}"),
+        *("s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0", "s_cbranch_scc1 steady"),
+    ],
+    "two_loops": [
+        *("s_mov_b32 s10, 2", "one:", f"{WMMA} {D}, {A}, {B}, {C}"),
+        *("s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0", "s_cbranch_scc1 one"),
+        *("v_mov_b32 v47, v50", "s_mov_b32 s10, 2", "other:", f"{WMMA} {D}, {A}, {B}, {C}"),
+        *("s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0", "s_cbranch_scc1 other"),
+    ],
+    # B stays the same in the inner loop, and is another one when the wave comes there again.
+    "inner_loop": [
+        *("s_mov_b32 s10, 2", "outer:", "s_mov_b32 s11, 2", "inner:", f"{WMMA} {D}, {A}, {B}, {C}"),
+        *("s_sub_u32 s11, s11, 1", "s_cmp_lg_u32 s11, 0", "s_cbranch_scc1 inner"),
+        *("v_mov_b32 v47, v50", "s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0", "s_cbranch_scc1 outer"),
+    ],
+    "entered_in_the_middle": [
+        *("s_mov_b32 s10, 2", "outer_again:", "s_mov_b32 s11, 2", "s_branch middle"),
+        *("inner_again:", "v_nop", "middle:", f"{WMMA} {D}, {A}, {B}, {C}"),
+        *("s_sub_u32 s11, s11, 1", "s_cmp_lg_u32 s11, 0", "s_cbranch_scc1 inner_again"),
+        *("v_mov_b32 v47, v50", "s_sub_u32 s10, s10, 1", "s_cmp_lg_u32 s10, 0", "s_cbranch_scc1 outer_again"),
+    ],
+    "left_by_a_jump": [
+        *("s_mov_b32 s10, 3", "back:", "s_sub_u32 s10, s10, 1", f"{WMMA} {D}, {A}, {B}, {C}"),
+        *("s_cmp_eq_u32 s10, 1", "s_cbranch_scc1 outside", "again:", "s_cmp_lg_u32 s10, 0", "s_cbranch_scc1 back"),
+        *("s_branch done", "outside:", "v_mov_b32 v47, v50", "s_branch again", "done:"),
+    ],
 }
+# In a code object of its own: where code jumps to addresses, nothing is known of loops.
+JUMPS = {
+    "back_by_an_address": [
+        *("s_mov_b32 s10, 3", "s_getpc_b64 s[12:13]", "here:", "s_add_u32 s12, s12, inside-here"),
+        *("s_addc_u32 s13, s13, 0", "next:", "s_sub_u32 s10, s10, 1", f"{WMMA} {D}, {A}, {B}, {C}"),
+        *("s_cmp_eq_u32 s10, 1", "s_cbranch_scc1 beyond", "inside:", "s_cmp_lg_u32 s10, 0", "s_cbranch_scc1 next"),
+        *("s_branch end", "beyond:", "v_mov_b32 v47, v50", "s_setpc_b64 s[12:13]", "end:"),
+    ],
+}
+TWO_ROUNDS = [f"{WMMA} {D}, {A}, {B}, {C}", "v_mov_b32 v47, v50", f"{WMMA} {D}, {A}, {B}, {C}"]
 # What a sequence comes to, where that is not what stands there.
 MEANINGS = {
     "b_swapped": [f"{WMMA} {C}, {A}, {B}, {C}", "swap v50, v47", f"{WMMA} {D}, {A}, {B}, {C}"],
@@ -83,7 +120,13 @@ MEANINGS = {
         f"{WMMA} {D}, {A}, {B}, {C}",
     ],
     "b_chosen_by_m0": SEQUENCES["b_moved"],
-    "loop": [*SEQUENCES["b_moved"][::2], "v_mov_b32 v47, v50", SEQUENCES["b_moved"][2]],
+    "loop": [SEQUENCES["b_moved"][0], *(SEQUENCES["b_moved"][2], "swap v47, v46") * 3],
+    "steady_loop": TWO_ROUNDS[:1],
+    "two_loops": TWO_ROUNDS,
+    "back_by_an_address": TWO_ROUNDS,
+    "inner_loop": [*TWO_ROUNDS, TWO_ROUNDS[1]],
+    "entered_in_the_middle": [*TWO_ROUNDS, TWO_ROUNDS[1]],
+    "left_by_a_jump": TWO_ROUNDS,
 }
 
 
@@ -92,6 +135,11 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> InstructionRunner:
     return InstructionRunner(
         {name: [text] for name, text in KERNELS.items()} | SEQUENCES, ROWS, "gfx1151", tmp_path_factory.mktemp("matrix")
     )
+
+
+@pytest.fixture(scope="module")
+def jumping(tmp_path_factory: pytest.TempPathFactory) -> InstructionRunner:
+    return InstructionRunner(JUMPS, ROWS, "gfx1151", tmp_path_factory.mktemp("jumps"))
 
 
 def run(runner: InstructionRunner, name: str, a: Words, b: Words, c: Words, active: int = ALL) -> Words:
@@ -199,16 +247,16 @@ def numbers(registers: Words, kind: str) -> Array:
 
 @pytest.mark.filterwarnings("ignore:invalid value")  # results of f32 make any halves, NaN and Inf among them
 @pytest.mark.parametrize("different", [1, 3, 4, 5, 8, 9, 16])
-@pytest.mark.parametrize("name", SEQUENCES)
-def test_sequences(runner: InstructionRunner, name: str, different: int) -> None:
+@pytest.mark.parametrize("name", [*SEQUENCES, *JUMPS])
+def test_sequences(runner: InstructionRunner, jumping: InstructionRunner, name: str, different: int) -> None:
     """A and B of the second instruction are what the registers hold then."""
     column = np.random.default_rng(different).permutation(np.arange(16) % different)
     lanes = np.concatenate([column, 16 + column])
     a, b, *_ = matrices("f16", False, seed=different)
     c = addends()[:, lanes].view(np.uint32)
     model = np.concatenate([a, b[:, lanes], c, np.zeros_like(c)])
-    got = run(runner, name, model[:8], model[8:16], model[16:24])
-    for text in MEANINGS.get(name, SEQUENCES[name]):
+    got = run(jumping if name in JUMPS else runner, name, model[:8], model[8:16], model[16:24])
+    for text in MEANINGS.get(name) or SEQUENCES[name]:
         opcode, operands = text.split(" ", 1)
         if opcode == "v_mov_b32":
             to, source = (int(register.strip()[1:]) - 32 for register in operands.split(","))
@@ -229,6 +277,25 @@ def test_sequences(runner: InstructionRunner, name: str, different: int) -> None
         assert (got[:16] != np.concatenate([a, b[:, lanes]])).any()
     np.testing.assert_allclose(got[16:].view(np.float32), model[16:].view(np.float32), rtol=1e-6, atol=1e-5)
     np.testing.assert_array_equal(got[:16], model[:16])
+
+
+def test_waves_in_turns(runner: InstructionRunner) -> None:
+    """Each wave has the B of its own registers, whichever ran before it."""
+    blocks = 8
+    inputs = [matrices("f16", False, seed=200 + block) for block in range(blocks)]
+    vectors = np.zeros((blocks, ROWS, LANES), np.uint32)
+    vectors[:, :8] = [a for a, *_ in inputs]
+    vectors[:, 8:16] = [b for _, b, *_ in inputs]
+    got = runner.run("steady_loop", vectors, schedule="random").vectors[:, 24:].view(np.float32)
+    close(got, np.stack([product(a, b) for *_, a, b in inputs]))
+
+
+def test_a_launch_after_another(runner: InstructionRunner) -> None:
+    """Nothing of the B of an earlier launch is left, though its registers and loops are the same."""
+    for seed in (300, 301):
+        a, b, a_values, b_values = matrices("f16", False, seed=seed)
+        got = run(runner, "steady_loop", a, b, np.zeros_like(a))
+        close(got[24:].view(np.float32), product(a_values, b_values))
 
 
 def test_the_whole_matrix(runner: InstructionRunner) -> None:
