@@ -161,6 +161,19 @@ WaitLimit wait_of(const OpInfo& op, const Inst& i) {
   return limit;
 }
 
+bool defines(const InstPlan& plan, const InstInfo& info) {
+  if (info.pair) return info.pair->x_info.dst[0].bytes == 4 && info.pair->y_info.dst[0].bytes == 4;
+  switch (plan.rule) {
+    case Rule::read_lane:
+    case Rule::read_first_lane:
+    case Rule::write_lane:
+    case Rule::swap:
+    case Rule::compare:
+    case Rule::compare_exec: return false;
+    default: return plan.vector && info.dst[0].kind == OperandKind::vgpr && info.dst[0].bytes == 4 && info.dst[1].kind == OperandKind::none;
+  }
+}
+
 InstPlan plan_of(const Inst& i) {
   InstPlan plan;
   const InstInfo& info = *i.info;
@@ -188,6 +201,7 @@ InstPlan plan_of(const Inst& i) {
   }
   if (plan.matrix)
     for (int k = 0; k < 2; ++k) set_range(plan.matrix_inputs, 256, info.src[k].reg, info.src[k].dwords);
+  plan.defines = defines(plan, info);
   if (plan.rule == Rule::scalar_pack) plan.pack_a = name[7] == 'h', plan.pack_b = name[8] == 'h';
   plan.counters = counters_of(op, info);
   plan.out_of_order = op.format == Format::smem;  // FLAT counts in order since gfx10

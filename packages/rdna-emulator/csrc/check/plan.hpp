@@ -98,6 +98,7 @@ struct InstPlan {
   bool pack_a = false, pack_b = false;  // scalar_pack: take the high half
   bool guess = false;         // a load whose value a compare-and-swap then confirms
   bool slow = false;          // transcendental or quarter rate
+  bool defines = false;       // from defined sources in all lanes come defined results in all bytes, and nothing else
   Rule pair_rules[2] = {};    // VOPD
   WaitLimit wait;
   u16 memo = kNoMemo;         // number of an LDS instruction of one address a lane

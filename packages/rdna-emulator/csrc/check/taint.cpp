@@ -26,11 +26,20 @@ u32 lane_select(const Wave& w, const Operand& operand) {
   return uniform_value(w, operand, lane) ? lane & 31u : 0;
 }
 
-bool touches_taint(const WaveShadow& shadow, const InstPlan& plan) {
-  u64 hit = 0;
-  for (int k = 0; k < 4; ++k) hit |= (plan.reads_v[k] | plan.writes_v[k]) & shadow.tainted.v[k];
-  for (int k = 0; k < 2; ++k) hit |= (plan.reads_s[k] | plan.writes_s[k]) & shadow.tainted.s[k];
-  return hit != 0 || (shadow.tainted.scc && (plan.reads_scc || plan.writes_scc));
+bool reads_taint(const WaveShadow& shadow, const InstPlan& plan) {
+  return common(plan.reads_v, shadow.tainted.v) || common(plan.reads_s, shadow.tainted.s) || (shadow.tainted.scc && plan.reads_scc);
+}
+
+bool writes_taint(const WaveShadow& shadow, const InstPlan& plan) {
+  return common(plan.writes_v, shadow.tainted.v) || common(plan.writes_s, shadow.tainted.s) || (shadow.tainted.scc && plan.writes_scc);
+}
+
+void define(WaveShadow& shadow, const u64 (&vgprs)[4]) {
+  for (u32 word = 0; word < 4; ++word) {
+    for (u64 left = vgprs[word] & shadow.tainted.v[word]; left; left &= left - 1)
+      std::memset(shadow.vector_taint[64 * word + __builtin_ctzll(left)], 0, sizeof shadow.vector_taint[0]);
+    shadow.tainted.v[word] &= ~vgprs[word];
+  }
 }
 
 }  // namespace
@@ -153,9 +162,12 @@ void check_address_taint(Wave& w, const Inst& i, const Operand& operand, u32 lan
 
 void propagate(Wave& w, const Inst& i, const InstPlan& plan) {
   WaveShadow& shadow = *w.shadow;
-  if (plan.rule == Rule::none || !touches_taint(shadow, plan)) return;
-  const InstInfo& info = *i.info;
+  if (plan.rule == Rule::none) return;
+  const bool reads = reads_taint(shadow, plan);
+  if (!reads && !writes_taint(shadow, plan)) return;
   const u32 exec = w.exec();
+  if (!reads && plan.defines && exec == ~0u) return define(shadow, plan.writes_v);
+  const InstInfo& info = *i.info;
   switch (plan.rule) {
     case Rule::memory:
       if (exec) check_address_taint(w, i, info.src[0], exec);
