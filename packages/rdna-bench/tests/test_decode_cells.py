@@ -75,7 +75,7 @@ def test_a_launch_is_modelled_alike_each_time() -> None:
     launches = []
     for _ in range(2):
         inputs = DecodeInputs(problem, 700)
-        launches += [inputs.measure(model_executor("gfx1151"), problem.entry()) for _ in range(2)]
+        launches += [inputs.measure(model_executor("gfx1151"), problem.entry("gfx1151")) for _ in range(2)]
     assert all(launch == launches[0] for launch in launches)
     # K and V of 103 keys, Q, output and table entries; then the rest of the first and last key tile.
     assert (

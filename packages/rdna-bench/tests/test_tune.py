@@ -31,10 +31,11 @@ def tune_json(folder: Path, *arguments: str) -> Any:
 
 
 def test_a_run_and_its_table(tmp_path: Path) -> None:
-    other = ModelledRow(KernelVariant(64, 16, 2, 1, 16, 1), 9, "another", "a test")
-    old = ModelledRow(KernelVariant(64, 14, 2, 1, 16, 1), 9, "the same shape", "a test")
+    other = ModelledRow(KernelVariant(64, 16, 2, 1, 16, 1), "gfx1151", 9, "another", "a test")
+    old = ModelledRow(KernelVariant(64, 14, 2, 1, 16, 1), "gfx1151", 9, "the same shape", "a test")
+    elsewhere = old._replace(target="gfx1100")
     table = tmp_path / "rows.csv"
-    table.write_text(modelled_table([other, old]), encoding="utf-8")
+    table.write_text(modelled_table([other, old, elsewhere]), encoding="utf-8")
     run = tune_json(tmp_path, "--output", str(table))
     [shape] = run["shapes"]
     assert run["complete"]
@@ -44,11 +45,11 @@ def test_a_run_and_its_table(tmp_path: Path) -> None:
     for context, launch in shape["launches"].items():
         assert launch["modelled_microseconds"] <= MOST_LOSS * shape["launches_before"][context]["modelled_microseconds"]
     assert (before.num_q_heads, before.waves) == (14, 4)
-    kept, row = parse_modelled_rows("rows.csv", table.read_text(encoding="utf-8"))[::-1]
-    assert kept.models == "another"
+    row, *kept = parse_modelled_rows("rows.csv", table.read_text(encoding="utf-8"))
+    assert [each._replace(place="") for each in kept] == [other, elsewhere]
     assert row.variant == after
-    assert row.gain_percent == shape["gain_percent"]
-    for part in ("the emulated executor (rdna-emulator ", run["date"], "gfx1151", "contexts 48, 256"):
+    assert (row.target, row.gain_percent) == ("gfx1151", shape["gain_percent"])
+    for part in ("the emulated executor (rdna-emulator ", run["date"], "contexts 48, 256"):
         assert part in row.source
     # Everything is known now, and the answer is the same.
     again = tune_json(tmp_path)

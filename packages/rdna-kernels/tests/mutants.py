@@ -5,29 +5,54 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-SMALL: dict[str, Any] = {"lengths": [300], "gqa": 4, "max_query_len": 2, "page_size": 32}
-SPLIT: dict[str, Any] = {"lengths": [1100, 700], "gqa": 4, "max_query_len": 2, "page_size": 32}
-GROUPS: dict[str, Any] = {"lengths": [70], "head_size": 128, "gqa": 8, "max_query_len": 8}
-MANY_WAVES: dict[str, Any] = {"lengths": [600], "head_size": 128, "gqa": 8, "num_kv_heads": 4, "max_query_len": 4}
-SHARED_TILES: dict[str, Any] = {"lengths": [600], "head_size": 256, "gqa": 4, "max_query_len": 4}
-WINDOW: dict[str, Any] = {**SMALL, "window": 40}
-NHD: dict[str, Any] = {**SMALL, "layout": "NHD"}
-EMPTY: dict[str, Any] = {"lengths": [0, 2, 40], "max_query_len": 4}
-TIGHT: dict[str, Any] = {**SPLIT, "extra_columns": 0}
-STEEP: dict[str, Any] = {**SMALL, "scale": 1.0}
-BF16: dict[str, Any] = {**SMALL, "dtype": "bfloat16"}
-FAR: dict[str, Any] = {**SMALL, "far": True}
+from verdict import knobs
+
+Shape = dict[str, Any]
+
+# More tiles than waves, so that a wave's sums are rescaled.
+SMALL: Shape = {"lengths": [300], "gqa": 4, "max_query_len": 2, "page_size": 32, "knobs": knobs(8)}
+FEW_WAVES = knobs(4, segments=6, least=2)
+SPLIT: Shape = {"lengths": [1100, 700], "gqa": 4, "max_query_len": 2, "page_size": 32, "knobs": FEW_WAVES}
+GROUPS: Shape = {
+    "lengths": [70],
+    "head_size": 128,
+    "gqa": 8,
+    "max_query_len": 8,
+    "knobs": knobs(4, segments=4, least=4, groups=4),
+}
+MANY_WAVES: Shape = {
+    "lengths": [600],
+    "head_size": 128,
+    "gqa": 8,
+    "num_kv_heads": 4,
+    "max_query_len": 4,
+    "knobs": knobs(8, groups=4, v=0),
+}
+SHARED_TILES: Shape = {
+    "lengths": [600],
+    "head_size": 256,
+    "gqa": 4,
+    "max_query_len": 4,
+    "knobs": knobs(8, segments=2, least=2, groups=2, split=2),
+}
+WINDOW: Shape = {**SMALL, "window": 40}
+NHD: Shape = {**SMALL, "layout": "NHD"}
+EMPTY: Shape = {"lengths": [0, 2, 40], "max_query_len": 4, "knobs": FEW_WAVES}
+TIGHT: Shape = {**SPLIT, "extra_columns": 0}
+STEEP: Shape = {**SMALL, "scale": 1.0}
+BF16: Shape = {**SMALL, "dtype": "bfloat16"}
+FAR: Shape = {**SMALL, "far": True}
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """`before` becomes `after` in a file under csrc; `problem` (arguments of make_problem) is what shows it."""
+    """`before` becomes `after` in a file under csrc; `problem` (arguments of `verdict.make`) is what shows it."""
 
     name: str
     file: str
     before: str
     after: str
-    problem: dict[str, Any]
+    problem: Shape
     also: tuple[str, str, str] | None = None
     """A second edit (file, before, after), for what is guarded twice."""
     lse: bool = False

@@ -19,7 +19,7 @@ from rdna_kernels.executors.interface import Function
 from rdna_kernels.packing import Packer
 from rdna_registry import DEFAULT_TARGET, plan_decode
 from recording_executor import RecordingExecutor, unpack
-from verdict import entry_of, lse_is_right, plan_of
+from verdict import entry_of, lse_is_right, plan_of, segments_of
 
 FEATURES: dict[str, dict[str, Any]] = {
     "sinks": {"sinks": True},
@@ -127,6 +127,7 @@ class FeaturesFilledIn(EmulatedExecutor):
 def test_features_that_are_off_cost_nothing(target: str, shape: dict[str, Any]) -> None:
     """The kernel of a call without features asks for none: it does the same whatever their arguments hold."""
     problem, records = make_problem(**shape), list[LaunchRecord]()
+    assert shape["lengths"] == [300] or segments_of(entry_of(problem, target), 3000) > 1
     plain, filled = EmulatedExecutor(target), FeaturesFilledIn(target)
     one, other = (problem.run(executor, report=records) for executor in (plain, filled))
     np.testing.assert_array_equal(one, other)
@@ -143,11 +144,11 @@ def test_each_feature_takes_the_second_kernel(target: str, feature: str) -> None
     if feature == "lse":
         options["lse"] = np.zeros(problem.q.shape[:2], np.float32)
     if feature == "plan":
-        options["plan"] = plan_of(problem, 16)
+        options["plan"] = plan_of(problem, 16, entry=entry_of(problem, target))
     executor = RecordingExecutor(Catalogue.installed(), target)
     problem.run(executor, **options)
     [launch] = executor.launches
-    assert launch["name"] == entry_of(problem).build.name + "_features"
+    assert launch["name"] == entry_of(problem, target).build.name + "_features"
     assert launch["arguments"]["features"] == FEATURE_BITS[feature]
 
 

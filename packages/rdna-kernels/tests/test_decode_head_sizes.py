@@ -41,7 +41,7 @@ def makes_builds(target: str, user: Path) -> Executor:
 
 
 def with_its_build(problem: Problem, executor: Executor, user: Path) -> Problem:
-    wanted = entry_of(problem).build
+    wanted = entry_of(problem, executor.target).build
     if not (user / executor.target / f"{wanted.name}.json").exists():
         build(PACKAGE, user, [wanted], executor.target, lambda _: None)
     return problem

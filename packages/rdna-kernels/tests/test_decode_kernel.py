@@ -164,7 +164,7 @@ def test_views_with_gaps_give_the_bits_of_dense_arrays(executor: Executor) -> No
 
 def test_a_kernel_from_the_registry_is_this_operator(executor: Executor) -> None:
     problem = make_problem([300, 20], gqa=3, max_query_len=2, window=100)
-    kernel = load(entry_of(problem))
+    kernel = load(entry_of(problem, executor.target))
     assert kernel is not None
     got = kernel(problem.q, problem.kv_cache, problem.block_table, problem.seq_lens, executor=executor)
     np.testing.assert_array_equal(got.view(np.uint16), problem.run(executor).view(np.uint16))

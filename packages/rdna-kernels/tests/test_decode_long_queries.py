@@ -44,7 +44,7 @@ def test_long_queries(executor: Executor, head_size: int, max_query_len: int, gq
 @pytest.mark.parametrize("head_size", [64, 128])
 def test_queries_share_reads_of_keys_and_values(executor: Executor, head_size: int) -> None:
     problem = make_problem([512], head_size=head_size, gqa=2, num_kv_heads=1, max_query_len=64, page_size=64)
-    entry = dataclasses.replace(entry_of(problem), max_segments=1)
+    entry = dataclasses.replace(entry_of(problem, executor.target), max_segments=1)
     assert (entry.row_groups, entry.rows_padded) == (4, 32)
     records: list[LaunchRecord] = []
     problem.run(executor, variant=entry, report=records)

@@ -16,7 +16,7 @@ from oracle import relative_error
 from problem import Problem, make_problem, nan_filled
 from rdna_kernels import EmulatedExecutor, Executor
 from rdna_registry import KernelVariant, plan_decode
-from verdict import entry_of
+from verdict import entry_of, segments_of
 
 Array = np.ndarray[Any, Any]
 
@@ -88,6 +88,15 @@ def cases() -> list[Case]:
     dot_product = make_problem([150], head_size=256, gqa=2, num_kv_heads=4)
     even = [Case(problem, split(problem)) for problem in problems]
     return [*even, Case(dot_product, DOT_PRODUCT), planned(make_problem(**RAGGED))]
+
+
+def test_the_shapes_are_what_they_are_for() -> None:
+    """Builds and row groups are the registry's choice."""
+    entries = [case.entry for case in cases()]
+    assert {entry.build.waves_per_tile > 1 for entry in entries} == {False, True}
+    assert {entry.row_groups > 1 for entry in entries} == {False, True}
+    without_window = [case for case in cases() if not case.problem.window]
+    assert min(segments_of(case.entry, int(case.problem.seq_lens.max())) for case in without_window) > 1
 
 
 def scratch_for(cases: list[Case]) -> list[Array]:

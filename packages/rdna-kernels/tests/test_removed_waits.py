@@ -15,16 +15,23 @@ from problem import Problem
 from rdna_emulator import disassemble
 from rdna_kernels import Catalogue, EmulatedExecutor
 from rdna_kernels.decode_arguments import FEATURES_SUFFIX
-from rdna_registry import DEFAULT_TARGET
-from verdict import entry_of, fault_of, make, plan_of
+from rdna_registry import DEFAULT_TARGET, KernelVariant
+from verdict import fault_of, knobs, make, pinned, plan_of, segments_of
 
 S_NOP = 0xBF800000
 
-# One build: few rows and many, segments to merge, and more than 32 tiles a wave.
+# One build: 8 rows or fewer and more of them, segments to merge, and more than 32 tiles a wave.
 SHAPES: tuple[dict[str, Any], ...] = (
-    {"lengths": [1100, 40], "gqa": 4, "max_query_len": 2, "page_size": 32},
-    {"lengths": [1100, 40], "gqa": 6, "max_query_len": 2, "page_size": 32},
-    {"lengths": [4300], "gqa": 2, "max_query_len": 3, "page_size": 32, "num_kv_heads": 8},
+    {"lengths": [1100, 40], "gqa": 4, "max_query_len": 2, "page_size": 32, "knobs": knobs(4, segments=6, least=2)},
+    {"lengths": [1100, 40], "gqa": 6, "max_query_len": 2, "page_size": 32, "knobs": knobs(4, segments=6, least=2)},
+    {
+        "lengths": [4300],
+        "gqa": 2,
+        "max_query_len": 3,
+        "page_size": 32,
+        "num_kv_heads": 8,
+        "knobs": knobs(4, segments=2),
+    },
 )
 
 # Of the kernel with features: its two loops, and scores below and beyond the series of the cap.
@@ -60,8 +67,10 @@ def kernel_range(code: bytes, kernel: str) -> range:
 @pytest.mark.parametrize("featured", [False, True], ids=["plain", "features"])
 def test_most_waits_are_missed(target: str, featured: bool, tmp_path: Path) -> None:
     """Not all are: some stand where paths meet, for what only the other path has loaded."""
-    problems = [make(shape | features) for features in (FEATURES if featured else ({},)) for shape in SHAPES]
-    (name,) = {entry_of(problem).build.name for problem, _ in problems}
+    shapes = [shape | features for features in (FEATURES if featured else ({},)) for shape in SHAPES]
+    problems = [(*make(shape), shape) for shape in shapes]
+    calls = [(problem, exact, options(problem, pinned(problem, shape), featured)) for problem, exact, shape in problems]
+    (name,) = {call["variant"].build.name for _, _, call in calls}
     good = Catalogue.installed().code(name, target)
     start, text = text_section(good)
     kernel = kernel_range(good, name + (FEATURES_SUFFIX if featured else ""))
@@ -76,14 +85,25 @@ def test_most_waits_are_missed(target: str, featured: bool, tmp_path: Path) -> N
         code = good[:at] + struct.pack("<I", S_NOP) * (wait.size // 4) + good[at + wait.size :]
         catalogue = write_catalogue(tmp_path / str(wait.address), target, {name: code})
         executor = EmulatedExecutor(target, checks="all", catalogue=catalogue)
-        if not any(fault_of(problem, exact, executor, **options(problem, featured)) for problem, exact in problems):
+        if not any(fault_of(problem, exact, executor, **call) for problem, exact, call in calls):
             unnoticed.append(f"{wait.address:#x} {wait.text}")
     assert len(waits) >= 30
     assert len(unnoticed) <= len(waits) / 4, unnoticed
 
 
-def options(problem: Problem, featured: bool) -> dict[str, Any]:
-    """A work list and a log-sum-exp, too, where sinks are."""
+def test_the_shapes_are_what_they_are_for() -> None:
+    entries = [pinned(make(shape)[0], shape) for shape in SHAPES]
+    assert {entry.rows_per_group > 8 for entry in entries} == {False, True}
+    longest = [max(shape["lengths"]) for shape in SHAPES]
+    segments = [segments_of(entry, length) for entry, length in zip(entries, longest, strict=True)]
+    assert max(segments) > 1
+    blocks = [length / entry.build.key_block for entry, length in zip(entries, longest, strict=True)]
+    assert max(count / parts for count, parts in zip(blocks, segments, strict=True)) > 32
+
+
+def options(problem: Problem, entry: KernelVariant, featured: bool) -> dict[str, Any]:
+    """The entry; a work list and a log-sum-exp, too, where sinks are."""
     if problem.sinks is None or not featured:
-        return {}
-    return {"plan": plan_of(problem, 64), "lse": np.zeros(problem.q.shape[:2], np.float32)}
+        return {"variant": entry}
+    plan = plan_of(problem, 64, entry=entry)
+    return {"variant": entry, "plan": plan, "lse": np.zeros(problem.q.shape[:2], np.float32)}

@@ -1,15 +1,18 @@
 """Every tuned entry of the registry against float64, with every check on: all 1280 with `--all`, else a sample.
 
+The modelled entries too, each on the target that it is for.
+
 `--all` took 4 minutes of one core for each target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 import pytest
 from rdna_kernels import Executor, LaunchRecord
 from rdna_registry import DEFAULT_TARGET, TARGETS, KernelVariant, variants
+from rdna_registry.decode_modelled import CLEAR_GAIN_PERCENT, modelled_rows
 from tuned_entries import features, problems, sample
 from verdict import judge
 
@@ -18,10 +21,22 @@ Record = Callable[[str, object], None]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for argument, step in (("entry", 1), ("entry_elsewhere", 4)):
-        if argument in metafunc.fixturenames:
-            entries = variants() if metafunc.config.getoption("--all", default=False) else sample()[::step]
-            metafunc.parametrize(argument, entries, ids=lambda entry: entry.name)
+    every = metafunc.config.getoption("--all", default=False)
+    tuned = variants() if every else sample()
+    sets = {
+        "entry": tuned,
+        "entry_elsewhere": tuned if every else tuned[::4],
+        "modelled": modelled([DEFAULT_TARGET], every),
+        "modelled_elsewhere": modelled(OTHER_TARGETS, every),
+    }
+    for argument in sets.keys() & {*metafunc.fixturenames}:
+        metafunc.parametrize(argument, sets[argument], ids=lambda entry: entry.name)
+
+
+def modelled(targets: Sequence[str], every: bool) -> list[KernelVariant]:
+    """The entries of the targets' modelled rows that `select` takes, or a sample of them."""
+    rows = [row for row in modelled_rows() if row.gain_percent >= CLEAR_GAIN_PERCENT and row.target in targets]
+    return [row.variant for row in rows][:: 1 if every else 6]
 
 
 @pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
@@ -36,14 +51,26 @@ def test_tuned_entry_on_other_targets(
     check(executor, entry_elsewhere, record_property)
 
 
-def check(executor: Executor, entry: KernelVariant, record_property: Record) -> None:
+@pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
+def test_modelled_entry(executor: Executor, modelled: KernelVariant, record_property: Record) -> None:
+    check(executor, modelled, record_property, "modelled: ")
+
+
+@pytest.mark.parametrize("target", OTHER_TARGETS, indirect=True)
+def test_modelled_entry_on_other_targets(
+    executor: Executor, modelled_elsewhere: KernelVariant, record_property: Record
+) -> None:
+    check(executor, modelled_elsewhere, record_property, "modelled: ")
+
+
+def check(executor: Executor, entry: KernelVariant, record_property: Record, origin: str = "tuned: ") -> None:
     worst = 0.0
     for problem in problems(entry):
         records: list[LaunchRecord] = []
         verdict = judge(problem, problem.exact(), executor, variant=entry, report=records)
         assert verdict.fault is None, (problem.seq_lens.tolist(), verdict)
         assert records[0].build == entry.build.name
-        assert records[0].provenance.startswith("tuned: ")
+        assert records[0].provenance.startswith(origin)
         worst = max(worst, verdict.error)
     record_property(f"largest relative error, {entry.dtype.name}", worst)
 

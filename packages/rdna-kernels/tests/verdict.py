@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +12,14 @@ from oracle import relative_error
 from problem import Problem, make_problem
 from rdna_emulator import EmulatorError
 from rdna_kernels import Executor
-from rdna_registry import KernelVariant, plan_decode, select
+from rdna_registry import DEFAULT_TARGET, KernelVariant, plan_decode, select
 
 Array = np.ndarray[Any, Any]
+Knobs = dict[str, int]
 
 
-def entry_of(problem: Problem) -> KernelVariant:
-    """The registry's entry for a problem."""
+def entry_of(problem: Problem, target: str = DEFAULT_TARGET) -> KernelVariant:
+    """The registry's entry for a problem on a target."""
     num_q_heads, head_size = problem.q.shape[1:]
     num_kv_heads, page_size = problem.kv_cache.shape[1:3]
     batch = len(problem.seq_lens) > 1
@@ -31,13 +33,39 @@ def entry_of(problem: Problem) -> KernelVariant:
         problem.window,
         problem.q.dtype,
         batch,
+        target=target,
     )
 
 
-def plan_of(problem: Problem, target_workgroups: int, bound: int = 0) -> Array:
+def knobs(waves: int, *, segments: int = 1, least: int = 1, groups: int = 1, split: int = 0, v: int = 1) -> Knobs:
+    """Knobs of a shape that are not left to the registry, whose choice changes as it is tuned."""
+    return {
+        "max_segments": segments,
+        "row_groups": groups,
+        "min_segment_blocks": least,
+        "waves": waves,
+        "head_dim_split": split,
+        "prefetch": 0,
+        "v_in_lds": v,
+    }
+
+
+def pinned(problem: Problem, shape: dict[str, Any]) -> KernelVariant:
+    """The entry of a problem with the `knobs` of the shape that it was made of."""
+    return dataclasses.replace(entry_of(problem), **shape["knobs"])
+
+
+def segments_of(entry: KernelVariant, length: int) -> int:
+    """The segments that an entry without a window makes of a sequence."""
+    blocks = -(-length // entry.build.key_block)
+    return max(1, min(entry.max_segments, blocks // entry.min_segment_blocks))
+
+
+def plan_of(problem: Problem, target_workgroups: int, bound: int = 0, entry: KernelVariant | None = None) -> Array:
     """The work list of a batch whose lengths are known to be at most `bound` shorter than what the host knows."""
     query_lens = np.full(len(problem.seq_lens), problem.max_query_len)
-    return plan_decode(query_lens, problem.seq_lens + bound, entry_of(problem), problem.window, target_workgroups)
+    entry = entry or entry_of(problem)
+    return plan_decode(query_lens, problem.seq_lens + bound, entry, problem.window, target_workgroups)
 
 
 def make_scratch(
@@ -55,7 +83,7 @@ def make_scratch(
 def make(shape: dict[str, Any]) -> tuple[Problem, Array]:
     """A problem and its exact answer; with `far`, its pages stand past 2^31 and 2^32 elements of a sparse cache."""
     far = shape.get("far", False)
-    problem = make_problem(**{name: value for name, value in shape.items() if name != "far"})
+    problem = make_problem(**{name: value for name, value in shape.items() if name not in ("far", "knobs")})
     exact = problem.exact()
     if far:
         problem = at_far_pages(problem)
@@ -94,7 +122,8 @@ class Verdict(NamedTuple):
 def judge(problem: Problem, exact: Array, executor: Executor, **options: Any) -> Verdict:
     """The first thing that is wrong: a finding or trap of the emulator, a wrong value, a counter left behind."""
     plan, lse = options.get("plan"), options.get("lse")
-    scratch = make_scratch(problem, options.get("variant"), 0 if plan is None else len(plan))
+    entry = options.get("variant") or entry_of(problem, executor.target)
+    scratch = make_scratch(problem, entry, 0 if plan is None else len(plan))
     try:
         got = problem.run(executor, scratch=scratch, **options)
     except EmulatorError as finding:

@@ -185,12 +185,12 @@ class CellsRun:
         heads = cell.num_q_heads, cell.num_kv_heads, cell.head_size
         problem = DecodeProblem(*heads, cell.max_query_len, dtype=self.dtype)
         try:
-            variant = problem.entry(modelled=not self.published_knobs)
+            variant = problem.entry(self.target, modelled=not self.published_knobs)
         except ValueError as error:
             self.refused.setdefault(f"{error}.", []).append(cell.name)
             return None
         inputs = DecodeInputs(problem, cell.context, self.seed)
-        kind = provenance(variant).partition(":")[0]
+        kind = provenance(variant, self.target).partition(":")[0]
         return CellResult(cell, kind, problem.needed_bytes(cell.context), inputs.measure(self.executor, variant))
 
 

@@ -82,7 +82,7 @@ class FeaturesRun:
             window=self.shape.window,
             executor=executor,
             report=records,
-            **_arguments(self.shape, inputs, used),
+            **_arguments(self.shape, self.target, inputs, used),
         )
         [record] = records
         counts = record.counts
@@ -100,7 +100,7 @@ class FeaturesRun:
         )
 
 
-def _arguments(shape: DecodeShape, inputs: DecodeInputs, used: tuple[str, ...]) -> dict[str, Any]:
+def _arguments(shape: DecodeShape, target: str, inputs: DecodeInputs, used: tuple[str, ...]) -> dict[str, Any]:
     heads = shape.num_q_heads
     arguments: dict[str, Any] = {}
     if "sinks" in used:
@@ -113,18 +113,18 @@ def _arguments(shape: DecodeShape, inputs: DecodeInputs, used: tuple[str, ...]) 
     if "lse" in used:
         arguments["lse"] = np.empty(inputs.q.shape[:2], np.float32)
     if "plan" in used:
-        entry = _entry(shape)
+        entry = _entry(shape, target)
         lengths = [shape.max_query_len] * shape.num_seqs
-        # As many workgroups as the launch without a plan has.
-        target = shape.num_seqs * shape.num_kv_heads * entry.row_groups * entry.max_segments
-        arguments["plan"] = plan_decode(lengths, inputs.seq_lens, entry, shape.window, target)
+        # As many as the launch without a plan has.
+        workgroups = shape.num_seqs * shape.num_kv_heads * entry.row_groups * entry.max_segments
+        arguments["plan"] = plan_decode(lengths, inputs.seq_lens, entry, shape.window, workgroups)
     return arguments
 
 
-def _entry(shape: DecodeShape) -> KernelVariant:
+def _entry(shape: DecodeShape, target: str) -> KernelVariant:
     heads = shape.num_q_heads, shape.num_kv_heads, shape.head_size
     call = (*heads, shape.max_query_len, shape.page_size, _HND, shape.window, shape.dtype)
-    return select(*call, batch=shape.num_seqs > 1)
+    return select(*call, batch=shape.num_seqs > 1, target=target)
 
 
 def features_table(run: FeaturesRun) -> Fitted:

@@ -51,11 +51,11 @@ class DecodeProblem:
         page = f", pages of {self.page_size}" if self.page_size != 16 else ""
         return f"{self.num_q_heads}/{self.num_kv_heads} x {self.head_size}, {self.max_query_len} new{window}{page}"
 
-    def entry(self, modelled: bool = True) -> KernelVariant:
+    def entry(self, target: str, modelled: bool = True) -> KernelVariant:
         """The registry's entry, modelled rows left out or not; ValueError where no build serves the shape."""
         heads = self.num_q_heads, self.num_kv_heads, self.head_size
         call = (*heads, self.max_query_len, self.page_size, HND, self.window, self.dtype)
-        return select(*call, modelled=modelled)
+        return select(*call, target=target, modelled=modelled)
 
     def needed_bytes(self, context: int) -> int:
         """Bytes that no kernel can do without."""

@@ -158,7 +158,7 @@ def rocm_text(folder: Path) -> str:
 
 
 def shape_text(shape: DecodeShape, catalogue: Catalogue) -> str:
-    """What serves a shape and why, and the targets that it is built for."""
+    """What serves a shape on the default target and why, and the targets that what serves it there is built for."""
     arguments = (
         *(shape.num_q_heads, shape.num_kv_heads, shape.head_size, shape.max_query_len, shape.page_size),
         *(Layout.HND, shape.window, shape.dtype, shape.num_seqs > 1),
@@ -166,7 +166,8 @@ def shape_text(shape: DecodeShape, catalogue: Catalogue) -> str:
     sentence = explain(*arguments)
     try:
         build = select(*arguments).build.name
-        targets = [target for target in catalogue.targets if _is_built(catalogue, build, target)]
+        chosen = {target: select(*arguments, target=target).build.name for target in catalogue.targets}
+        targets = [target for target, name in chosen.items() if _is_built(catalogue, name, target)]
     except (ValueError, KernelsError):
         return sentence
     if not targets:

@@ -106,7 +106,7 @@ class OverheadRun:
 
 
 def _parts(executor: HipExecutor) -> list[Part]:
-    entry = select(NUM_Q_HEADS, NUM_KV_HEADS, HEAD_SIZE, 1, PAGE_SIZE, 1, 0, "fp16", True)
+    entry = select(NUM_Q_HEADS, NUM_KV_HEADS, HEAD_SIZE, 1, PAGE_SIZE, 1, 0, "fp16", True, target=executor.target)
     (rows, width), _, counters = entry.scratch_shapes()
     q = executor.zeros((NUM_SEQS, NUM_Q_HEADS, HEAD_SIZE), "float16")
     out = executor.zeros(q.shape, "float16")

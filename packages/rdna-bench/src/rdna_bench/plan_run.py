@@ -101,7 +101,7 @@ class PlanRun:
         self.target_workgroups = prefill_target_workgroups(target)
         rng = np.random.default_rng(seed)
         self.prefill_variant = _tuned_prefill_variant()
-        self.decode_variant = select(*_HEADS, 1, _PAGE_SIZE, _HND, 0, DType.bf16, True)
+        self.decode_variant = select(*_HEADS, 1, _PAGE_SIZE, _HND, 0, DType.bf16, True, target=target)
         self.prefill = [self._prefill_case(batches) for batches in prefill_batches(rng)]
         self.decode = [self._decode_case(*steps) for steps in decode_steps(rng)]
         self.look_ups = look_ups(self.decode_variant)

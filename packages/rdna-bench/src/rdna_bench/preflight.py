@@ -30,7 +30,16 @@ def required_builds(
     records: dict[str, BuildRecord] = {}
     for max_query_len in sorted(set(query_lens)):
         variant = select(
-            num_q_heads, num_kv_heads, head_size, max_query_len, page_size, Layout.HND, window, dtype, batch
+            num_q_heads,
+            num_kv_heads,
+            head_size,
+            max_query_len,
+            page_size,
+            Layout.HND,
+            window,
+            dtype,
+            batch,
+            target=target,
         )
         records[variant.build.name] = catalogue.record(variant.build.name, target)
     return tuple(records.values())

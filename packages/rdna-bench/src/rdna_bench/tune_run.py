@@ -55,7 +55,7 @@ class TuneRun:
         self.tuned: dict[DecodeProblem, Tuned] = {}
         self.measured = 0
         """Launches that this run has made."""
-        self._before = {problem: _entry_before(problem) for problem in self.problems}
+        self._before = {problem: _entry_before(problem, target) for problem in self.problems}
         if self.contexts[-1] > _LONGEST_CONTEXT:
             raise ValueError(f"a context of {self.contexts[-1]} tokens; at most {_LONGEST_CONTEXT} are tuned for")
         longest = max(self.problems, key=lambda problem: problem.max_query_len)
@@ -106,7 +106,7 @@ class TuneRun:
         progress("shapes", len(self.problems), len(self.problems))
 
     def rows(self) -> list[ModelledRow]:
-        """A row of the registry's table of modelled rows for each tuned shape whose knobs the model would change."""
+        """A row of the target for each tuned shape whose knobs the model would change, for the registry's table."""
         return [
             self._row(problem, tuned)
             for problem, tuned in self.tuned.items()
@@ -114,13 +114,13 @@ class TuneRun:
         ]
 
     def write(self, path: Path) -> None:
-        """Put the rows into a table, in place of those of the tuned shapes; others stay. The file changes at once.
+        """Put the rows into a table, in place of the target's rows of these shapes; others stay. It changes at once.
 
         ValueError where ``path`` exists and is no such table.
         """
-        tuned = {shape_of(result.entry)._replace(dtype=DType.fp16) for result in self.tuned.values()}
-        kept = _read_table(path)
-        rows = [row for row in kept if shape_of(row.variant) not in tuned] + self.rows()
+        tuned = {(self.target, shape_of(tuned.entry)._replace(dtype=DType.fp16)) for tuned in self.tuned.values()}
+        kept = [row for row in _read_table(path) if (row.target, shape_of(row.variant)) not in tuned]
+        rows = kept + self.rows()
         new = _unfinished(path)
         new.write_text(modelled_table(rows), encoding="utf-8")
         os.replace(new, path)
@@ -177,8 +177,9 @@ class TuneRun:
         published = tuned_entry(shape_of(tuned.entry))
         heads = f"{problem.num_q_heads}/{problem.num_kv_heads} heads of {problem.head_size}"
         contexts = ", ".join(map(str, self.contexts))
-        source = f"tuned with {self.model}, {self.date}, {self.target}, contexts {contexts}"
-        return ModelledRow(tuned.entry, tuned.gain_percent, published[1].models if published else heads, source)
+        source = f"tuned with {self.model}, {self.date}, contexts {contexts}"
+        models = published[1].models if published else heads
+        return ModelledRow(tuned.entry, self.target, tuned.gain_percent, models, source)
 
 
 def require_files(state: Path, output: Path | None) -> None:
@@ -212,9 +213,9 @@ def _most_instructions(problem: DecodeProblem) -> dict[int, float]:
     return found
 
 
-def _entry_before(problem: DecodeProblem) -> KernelVariant:
+def _entry_before(problem: DecodeProblem, target: str) -> KernelVariant:
     try:
-        return problem.entry(modelled=False)
+        return problem.entry(target, modelled=False)
     except ValueError as error:
         raise ValueError(f"{problem.name}: {error}") from None
 

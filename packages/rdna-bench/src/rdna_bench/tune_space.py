@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rdna_registry import Build, KernelVariant
+from rdna_registry import DEFAULT_TARGET, Build, KernelVariant
 
 from rdna_bench.decode_inputs import DecodeProblem, key_blocks
 
@@ -55,7 +55,7 @@ def candidates(
 
 def _forms(problem: DecodeProblem, builds: Iterable[Build], row_groups: int) -> list[KernelVariant]:
     rows = problem.num_q_heads // problem.num_kv_heads * problem.max_query_len
-    shape = problem.entry(modelled=False)
+    shape = problem.entry(DEFAULT_TARGET, modelled=False)  # any target's will do: its knobs are replaced
     forms: dict[tuple[int, ...], KernelVariant] = {}
     for build in sorted(builds, key=lambda build: build.name):
         if (build.head_size, build.dtype.name, build.dot_product) != (problem.head_size, problem.dtype, 0):

@@ -52,7 +52,8 @@ def decode_attention(
         0 is no window.
     out: like q, by default new. scratch: `(partial_acc, partial_max, partial_sum, counters)` as
         `rdna_registry.make_scratch` makes it, by default from the executor's pool.
-    variant: an entry of the registry that overrides its choice. executor: where to run, by default where the arrays
+    variant: an entry of the registry that overrides its choice, `rdna_registry.select` for the executor's target, which
+        `scratch` and `plan` are to be made for too. executor: where to run, by default where the arrays
         live (NumPy arrays and CPU tensors: emulated; a ROCm device: on that GPU, on the current stream, without waiting
         for it). report: a list to which a LaunchRecord is appended.
     sinks: float32 `[num_q_heads]`, at most 1e6 in size or -inf; exp(sink) joins the sum that a row's weights are
@@ -137,6 +138,7 @@ def _prepare(
         max_query_len,
         window,
         _entry(variant),
+        executor.target,
         features,
     )
     for name in ("out", "lse"):

@@ -82,9 +82,10 @@ def decode_call(
     max_query_len: int,
     window: int,
     variant: KernelVariant | None,
+    target: str,
     features: Features = Features(),  # noqa: B008 - a tuple
 ) -> DecodeCall:
-    """Check the layouts of a decode call and work out its launch; cached, and errors are not.
+    """Check the layouts of a decode call and work out its launch on a target; cached, and errors are not.
 
     Shapes: q and out `[num_seqs * max_query_len, num_q_heads, head_size]`, kv_cache
     `[num_pages, num_kv_heads, page_size, 2 * head_size]`, block_table int32 `[num_seqs, columns]`, seq_lens int32
@@ -119,7 +120,8 @@ def decode_call(
             f"q has {rows} rows; {num_seqs} sequences (from seq_lens) with max_query_len {max_query_len} make "
             f"{num_seqs * max_query_len}"
         )
-    choice = _choice(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, window, dtype, num_seqs > 1)
+    heads = num_q_heads, num_kv_heads, head_size
+    choice = _choice(*heads, max_query_len, page_size, window, dtype, num_seqs > 1, target)
     if out is not None:
         require_shape("out", out, (rows, num_q_heads, head_size), "[num_seqs * max_query_len, num_q_heads, head_size]")
         require_dtype("out", out, dtype.value)
@@ -154,7 +156,7 @@ def decode_call(
         variant=chosen,
         build_name=chosen.build.name,
         kernel_suffix=FEATURES_SUFFIX if features != Features() else "",
-        provenance=provenance(chosen),
+        provenance=provenance(chosen, target),
         grid=grid,
         block=chosen.build.waves * 32,
         need=ScratchNeed(partial_rows, width, num_seqs * counters),
@@ -259,10 +261,12 @@ def _choice(
     window: int,
     dtype: DType,
     batch: bool,
+    target: str,
 ) -> KernelVariant:
     """The registry's entry; what no build serves is refused in its words, which name the nearest build."""
     try:
-        return select(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, _HND, window, dtype, batch)
+        shape = num_q_heads, num_kv_heads, head_size, max_query_len, page_size, _HND, window, dtype, batch
+        return select(*shape, target=target)
     except RegistryError as error:
         instead = _INSTEAD.get(error.argument)
         raise ArgumentError(

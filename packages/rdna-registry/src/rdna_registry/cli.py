@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     entries.add_argument(
         "--batch", action=argparse.BooleanOptionalAction, help="entries for batches, or for one sequence"
     )
-    entries.set_defaults(run=_list)
+    entries.set_defaults(run=_list, target=DEFAULT_TARGET)
 
     compiled = commands.add_parser("builds", help="the decode builds that a target needs")
     compiled.add_argument("--target", choices=[target.name for target in TARGETS], default=DEFAULT_TARGET)
@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     reason.add_argument("--window", type=int, default=0, metavar="KEYS")
     reason.add_argument("--dtype", type=_dtype, default=DType.fp16, help="fp16 (the default) or bf16")
     reason.add_argument("--batch", action="store_true")
+    reason.add_argument("--target", choices=[target.name for target in TARGETS], default=DEFAULT_TARGET)
     reason.set_defaults(run=_explain)
 
     for command in (entries, compiled, reason):
@@ -94,7 +95,7 @@ def _list(options: argparse.Namespace) -> int:
         entries = (entry for rows in prefill_entries().values() for entry in rows)
     found = [entry for entry in entries if _fits(entry, options)]
     if options.json:
-        print(json.dumps([_as_json(entry) for entry in found], indent=1))
+        print(json.dumps([_as_json(entry, options.target) for entry in found], indent=1))
     else:
         for entry in found:
             print(entry.name)
@@ -108,10 +109,11 @@ def _fits(entry: KernelVariant | PrefillVariant, options: argparse.Namespace) ->
     return all(value is None or getattr(entry, name, None) == value for name, value in wanted.items())
 
 
-def _as_json(entry: KernelVariant | PrefillVariant) -> dict[str, Any]:
+def _as_json(entry: KernelVariant | PrefillVariant, target: str) -> dict[str, Any]:
     values: dict[str, Any] = {"name": entry.name, **dataclasses.asdict(entry), "dtype": entry.dtype.name}
     if isinstance(entry, KernelVariant):
-        values |= {"layout": Layout(entry.layout).name, "build": entry.build.name, "provenance": provenance(entry)}
+        origin = provenance(entry, target)
+        values |= {"layout": Layout(entry.layout).name, "build": entry.build.name, "provenance": origin}
     return values
 
 
@@ -144,12 +146,13 @@ def _explain(options: argparse.Namespace) -> int:
         options.batch,
     )
     try:
-        entry = select(*call)
+        entry = select(*call, target=options.target)
     except ValueError:
         entry = None
-    reason = explain(*call)
+    reason = explain(*call, target=options.target)
     if options.json:
-        print(json.dumps({"reason": reason, "entry": None if entry is None else _as_json(entry)}, indent=1))
+        found = None if entry is None else _as_json(entry, options.target)
+        print(json.dumps({"reason": reason, "entry": found}, indent=1))
     else:
         print(reason)
     return 1 if entry is None else 0

@@ -65,7 +65,7 @@ def _derived(head_size: int, dtype: DType) -> dict[Build, tuple[KernelVariant, .
     for gqa, num_kv_heads, query_len, window, batched in shapes:
         heads = gqa * num_kv_heads
         shape = DecodeShape(heads, num_kv_heads, head_size, query_len, _PAGE, Layout.HND, window, dtype, batched)
-        derived = derive(shape)
+        derived = derive(shape, None)
         if derived is not None:
             found[derived.variant.build].append(derived.variant)
     return {build: tuple(entries) for build, entries in found.items()}

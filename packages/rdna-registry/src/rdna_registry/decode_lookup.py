@@ -14,7 +14,7 @@ from rdna_registry.decode_rule import Derived, derive
 from rdna_registry.decode_tables import DecodeShape, TunedRow, as_shape, shape_of, tuned_entry, variants
 from rdna_registry.decode_variant import MAX_QUERY_LEN, KernelVariant, Layout
 from rdna_registry.remember import remembered
-from rdna_registry.targets import DEFAULT_TARGET, Target, as_target
+from rdna_registry.targets import DEFAULT_TARGET, Target, as_buildable, as_target
 
 MAX_GQA = 32
 """Most query heads of a kv head that `select` serves."""
@@ -62,13 +62,15 @@ def select(
     dtype: object,
     batch: bool = False,
     *,
+    target: str | Target = DEFAULT_TARGET,
     modelled: bool = True,
 ) -> KernelVariant:
     """An entry for a shape: a modelled one of clear gain, else the tuned one, else one derived as `decode_rule` says.
 
-    A modelled row (`decode_modelled`) was tuned with the emulator's issue model on our kernels, for one sequence. It
-    goes first where the other choice is modelled to take at least `decode_modelled.CLEAR_GAIN_PERCENT` longer at some
-    length, for published rows were tuned on a GPU but for another kernel. ``modelled`` False leaves these rows out.
+    A modelled row (`decode_modelled`) was tuned with the emulator's issue model on our kernels, for one sequence on one
+    ``target``: that of the GPU, such as "gfx1151". It goes first where the other choice is modelled to take at least
+    `decode_modelled.CLEAR_GAIN_PERCENT` longer at some length, for published rows were tuned on a GPU but for another
+    kernel. ``modelled`` False leaves these rows out.
 
     A tuned dot-product entry is not chosen, for its segments were tuned for a workgroup for each q head, and it runs
     with one for each kv head (`KernelVariant.build`): the derived entry has more. Who asks for it by `variant_for` can
@@ -80,7 +82,8 @@ def select(
     of a head size outside `SERVED_HEAD_SIZES` exists only where someone has made it.
     """
     shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
-    return _choose(shape, as_bool("modelled", modelled)).variant
+    name = as_buildable(target).name
+    return _choose(shape, name if as_bool("modelled", modelled) else None).variant
 
 
 @remembered
@@ -94,11 +97,13 @@ def explain(
     window: int,
     dtype: object,
     batch: bool = False,
+    *,
+    target: str | Target = DEFAULT_TARGET,
 ) -> str:
     """A sentence on why `select` gives these arguments the entry that it gives, or why it gives none."""
     try:
         shape = as_shape(num_q_heads, num_kv_heads, head_size, max_query_len, page_size, layout, window, dtype, batch)
-        choice = _choose(shape)
+        choice = _choose(shape, as_buildable(target).name)
     except ValueError as error:
         return f"No entry: {error}."
     variant = choice.variant
@@ -109,16 +114,16 @@ def explain(
 
 
 @remembered
-def provenance(variant: KernelVariant) -> str:
+def provenance(variant: KernelVariant, target: str | Target = DEFAULT_TARGET) -> str:
     """Where an entry comes from: ``tuned: ...`` with its published row, ``modelled: ...`` with its row and how well the
     model ranks, ``derived: ...`` with the rows that it was derived from, or ``given: ...`` for knobs that neither the
-    tables nor the rule chose."""
-    shape = shape_of(variant)
+    tables nor the rule chose for ``target``."""
+    shape, name = shape_of(variant), as_buildable(target).name
     entry = tuned_entry(shape)
     if entry is not None and entry[0] == variant:
         return _tuned_origin(*entry)
     try:
-        choices = [_choose(shape), _choose(shape, modelled=False)]
+        choices = [_choose(shape, name), _choose(shape, None)]
     except ValueError:
         choices = []
     for choice in choices:
@@ -127,16 +132,16 @@ def provenance(variant: KernelVariant) -> str:
     return "given: knobs chosen by the caller"
 
 
-def _choose(shape: DecodeShape, modelled: bool = True) -> _Choice:
+def _choose(shape: DecodeShape, modelled_for: str | None) -> _Choice:
     refused = _refusal(shape)
     if refused is not None:
         argument, given, allowed = refused
-        raise ArgumentError(argument, given, f"{allowed}; {_nearest(shape)}")
-    return _served(shape, modelled)
+        raise ArgumentError(argument, given, f"{allowed}; {_nearest(shape, modelled_for)}")
+    return _served(shape, modelled_for)
 
 
-def _served(shape: DecodeShape, modelled: bool = True) -> _Choice:
-    row = clear_row(shape) if modelled else None
+def _served(shape: DecodeShape, modelled_for: str | None) -> _Choice:
+    row = None if modelled_for is None else clear_row(shape, modelled_for)
     if row is not None and row.variant.build in builds_of(shape.head_size):
         ranks = ", ".join(f"{rank:.2f} at {context}" for context, rank in MODEL_RANKS.items())
         note = f"the model's ranks agree with published times to {ranks} tokens (Spearman)"
@@ -144,7 +149,7 @@ def _served(shape: DecodeShape, modelled: bool = True) -> _Choice:
     entry = tuned_entry(shape)
     if entry is not None and not entry[0].dot_product and entry[0].build in builds_of(shape.head_size):
         return _Choice(entry[0], _tuned_origin(*entry))
-    derived = derive(shape, modelled)
+    derived = derive(shape, modelled_for)
     if derived is None:
         raise RuntimeError(f"the rule has no entry for {shape}, which its builds should serve")
     return _Choice(derived.variant, _origin(shape, derived))
@@ -191,7 +196,7 @@ def _refusal(shape: DecodeShape) -> tuple[str, int, str] | None:
     return None
 
 
-def _nearest(shape: DecodeShape) -> str:
+def _nearest(shape: DecodeShape, modelled_for: str | None) -> str:
     """The build that serves the shape with each argument at its nearest served value, and which arguments those are."""
     gqa = min(shape.gqa, MAX_GQA)
     num_kv_heads = min(shape.num_kv_heads, MAX_HEADS // gqa)
@@ -206,7 +211,7 @@ def _nearest(shape: DecodeShape) -> str:
     )
     changes = (field for field in shape._fields if getattr(shape, field) != getattr(nearest, field))
     values = ", ".join(f"{field} = {int(getattr(nearest, field))}" for field in changes)
-    return f"the nearest build is {_served(nearest).variant.build.name}, for {values}"
+    return f"the nearest build is {_served(nearest, modelled_for).variant.build.name}, for {values}"
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """Decode rows tuned with the emulator's issue model: kept apart from the published ones, which hardware tuned.
 
-They serve all targets: of the rows tuned on gfx1151, those that are modelled to lose more than 3 % on gfx1100 were
-given as many segments as it takes to lose nothing, or left out.
+A row is for one target: how many workgroups a call should have depends on how many processors there are.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from rdna_registry.decode_tables import (
 )
 from rdna_registry.decode_variant import KernelVariant, Layout
 from rdna_registry.dtypes import DType
-from rdna_registry.tables import Row, check_unique, checked, read_rows, table_text
+from rdna_registry.tables import Row, TableError, check_unique, checked, read_rows, table_text
+from rdna_registry.targets import TARGETS
 
 CLEAR_GAIN_PERCENT = 5
 """The least gain for which `select` prefers a modelled row to what it gives without one.
@@ -38,18 +38,20 @@ published knobs: from ``rdna-bench decode --table --published-knobs`` over 52 sh
 
 _FILE = "decode_modelled.csv"
 _NUMBERS = (*SHAPE_COLUMNS, *KNOB_COLUMNS, "gain_percent")
-_TEXTS = ("model", "source")
+_TEXTS = ("target", "model", "source")
+_TARGETS = tuple(target.name for target in TARGETS)
 
 
 class ModelledRow(NamedTuple):
-    """A row tuned with the model, for one sequence.
+    """A row tuned with the model, for one sequence on one target.
 
     ``gain_percent``: how much longer the registry's other choice is modelled to take at the context where that is most,
     rounded down; rows are only made where no context takes more than 3 % longer. ``models`` are those of the published
-    row of the shape, or the heads where there is none; ``source`` names model, version, date, target and contexts.
+    row of the shape, or the heads where there is none; ``source`` names model, version, date and contexts.
     """
 
     variant: KernelVariant
+    target: str
     gain_percent: int
     models: str
     source: str
@@ -58,31 +60,35 @@ class ModelledRow(NamedTuple):
     @property
     def origin(self) -> str:
         """Where the row comes from, in words."""
-        return f"{self.source} ({self.gain_percent} % faster at best than without it), {self.place}"
+        gain = f"{self.gain_percent} % faster at best than without it"
+        return f"{self.source} for {self.target} ({gain}), {self.place}"
 
 
 def parse_modelled_rows(file: str, text: str) -> tuple[ModelledRow, ...]:
     """The rows of a table's text; TableError for a row that breaks a rule."""
     rows = list(read_rows(file, text, _NUMBERS, _TEXTS))
-    check_unique(rows, SHAPE_COLUMNS)
+    check_unique(rows, (*SHAPE_COLUMNS, "target"))
     return tuple(map(_modelled_row, rows))
 
 
 def _modelled_row(row: Row) -> ModelledRow:
     knobs = {name: value for name, value in row.numbers.items() if name != "gain_percent"}
     variant = checked(dataclasses.replace(row, numbers=knobs), KernelVariant, layout=Layout.HND)
-    return ModelledRow(variant, row.numbers["gain_percent"], row.texts["model"], row.texts["source"], row.place)
+    target, models, source = (row.texts[name] for name in _TEXTS)
+    if target not in _TARGETS:
+        raise TableError(row.file, row.line, "target", target, "one of " + ", ".join(_TARGETS))
+    return ModelledRow(variant, target, row.numbers["gain_percent"], models, source, row.place)
 
 
 def modelled_table(rows: Iterable[ModelledRow]) -> str:
-    """The text of a table with these rows, in the order of their shapes."""
+    """The text of a table with these rows, in the order of their targets and shapes."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_NUMBERS, *_TEXTS])
     columns = (*SHAPE_COLUMNS, *KNOB_COLUMNS)
-    keyed = [([getattr(row.variant, name) for name in columns], row) for row in rows]
-    for values, row in sorted(keyed, key=lambda pair: pair[0]):
-        writer.writerow([*values, row.gain_percent, row.models, row.source])
+    keyed = [(_TARGETS.index(row.target), [getattr(row.variant, name) for name in columns], row) for row in rows]
+    for _, values, row in sorted(keyed, key=lambda entry: entry[:2]):
+        writer.writerow([*values, row.gain_percent, row.target, row.models, row.source])
     return text.getvalue()
 
 
@@ -93,21 +99,22 @@ def modelled_rows() -> tuple[ModelledRow, ...]:
 
 
 @functools.cache
-def _clear_rows() -> dict[DecodeShape, ModelledRow]:
-    return {shape_of(row.variant): row for row in modelled_rows() if row.gain_percent >= CLEAR_GAIN_PERCENT}
+def _clear_rows() -> dict[tuple[str, DecodeShape], ModelledRow]:
+    clear = (row for row in modelled_rows() if row.gain_percent >= CLEAR_GAIN_PERCENT)
+    return {(row.target, shape_of(row.variant)): row for row in clear}
 
 
-def clear_row(shape: DecodeShape) -> ModelledRow | None:
-    """The modelled row of a shape whose gain is clear; its knobs serve both dtypes, and one sequence only."""
-    return None if shape.batched else _clear_rows().get(shape._replace(dtype=DType.fp16))
+def clear_row(shape: DecodeShape, target: str) -> ModelledRow | None:
+    """A target's modelled row of a shape, if its gain is clear; its knobs serve both dtypes, and one sequence only."""
+    return None if shape.batched else _clear_rows().get((target, shape._replace(dtype=DType.fp16)))
 
 
 @functools.cache
-def preferred_rows(batched: int) -> tuple[TunedRow, ...]:
-    """The published rows; for one sequence, those with a clear modelled row have its knobs."""
-    return tuple(tuned_rows() if batched else map(_preferred, tuned_rows()))
+def preferred_rows(batched: int, target: str) -> tuple[TunedRow, ...]:
+    """The published rows; for one sequence, those with a clear modelled row of the target have its knobs."""
+    return tuned_rows() if batched else tuple(_preferred(row, target) for row in tuned_rows())
 
 
-def _preferred(row: TunedRow) -> TunedRow:
-    modelled = clear_row(shape_of(row.variant))
+def _preferred(row: TunedRow, target: str) -> TunedRow:
+    modelled = clear_row(shape_of(row.variant), target)
     return row if modelled is None else TunedRow(modelled.variant, modelled.models, f"a row {modelled.origin}")

@@ -11,6 +11,7 @@ from rdna_registry.decode_builds import builds_of, tuned_head_size, wide_builds
 from rdna_registry.decode_modelled import preferred_rows
 from rdna_registry.decode_tables import DecodeShape, TunedRow, tuned_rows
 from rdna_registry.decode_variant import ROW_TILE, KernelVariant, Layout
+from rdna_registry.targets import DEFAULT_TARGET
 
 MOST_SEGMENTS = 16
 """Most KV segments that the rule gives to a (kv head, row group)."""
@@ -32,11 +33,13 @@ class Derived(NamedTuple):
     neighbours: tuple[TunedRow, ...]
 
 
-def derive(shape: DecodeShape, modelled: bool = True) -> Derived | None:
+def derive(shape: DecodeShape, modelled_for: str | None = DEFAULT_TARGET) -> Derived | None:
     """The entry that the rule makes for a shape, or None where no build of this head size serves it.
 
+    ``modelled_for`` is the target whose modelled rows count, None for none of them.
+
     1. Neighbours are the tuned rows of the same head size and query length, for one sequence with the knobs of their
-       modelled rows where these have a clear gain (unless ``modelled`` is False). A head size without tuned rows takes
+       modelled rows where these have a clear gain. A head size without tuned rows takes
        those, as published, of the head size at the smallest ratio (`decode_builds.tuned_head_size`); a query longer
        than `LONGEST_TUNED` takes those of that length. Rows of the same kind of window (none, or some) come first, then
        those at the smallest distance |log2 of the ratio of kv heads| + |log2 of the ratio of group sizes| + |log2 of
@@ -56,13 +59,13 @@ def derive(shape: DecodeShape, modelled: bool = True) -> Derived | None:
     """
     if not builds_of(shape.head_size):
         return None
-    ordered = _neighbours(shape, modelled)
+    ordered = _neighbours(shape, modelled_for)
     for nearest in ordered:
         form = _form(shape, nearest.variant)
         if form is not None:
             break
     else:
-        return derive(shape, modelled=False) if modelled else None
+        return None if modelled_for is None else derive(shape, None)
     near = nearest.variant
     neighbours = _two_configurations(nearest, ordered)
     if _same_heads(shape, near) and form.row_groups == near.row_groups:
@@ -94,7 +97,7 @@ def derive(shape: DecodeShape, modelled: bool = True) -> Derived | None:
     return Derived(variant, nearest, neighbours)
 
 
-def _neighbours(shape: DecodeShape, modelled: bool) -> list[TunedRow]:
+def _neighbours(shape: DecodeShape, modelled_for: str | None) -> list[TunedRow]:
     def order(row: TunedRow) -> tuple[bool, float, int]:
         near = row.variant
         distance = _octaves(near.num_kv_heads, shape.num_kv_heads) + _octaves(near.gqa, shape.gqa)
@@ -104,7 +107,7 @@ def _neighbours(shape: DecodeShape, modelled: bool) -> list[TunedRow]:
 
     head_size, query_len = tuned_head_size(shape.head_size), min(shape.max_query_len, LONGEST_TUNED)
     own = head_size == shape.head_size  # modelled knobs are of builds that another head size may not have
-    known = preferred_rows(shape.batched) if modelled and own else tuned_rows()
+    known = tuned_rows() if modelled_for is None or not own else preferred_rows(shape.batched, modelled_for)
     rows = (row for row in known if row.variant.head_size == head_size)
     return sorted((row for row in rows if row.variant.max_query_len == query_len), key=order)
 

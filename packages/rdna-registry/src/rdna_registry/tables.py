@@ -91,9 +91,10 @@ def checked(row: Row, make: Callable[..., Entry], **more: object) -> Entry:
 
 def check_unique(rows: Sequence[Row], key: Sequence[str]) -> None:
     """TableError where two rows agree in every column of ``key``."""
-    seen: dict[tuple[int, ...], Row] = {}
+    seen: dict[tuple[int | str, ...], Row] = {}
     for row in rows:
-        values = tuple(row.numbers[column] for column in key)
+        cells = row.numbers | row.texts
+        values = tuple(cells[column] for column in key)
         first = seen.setdefault(values, row)
         if first is not row:
             raise TableError(row.file, row.line, key[-1], values[-1], f"no shape twice; line {first.line} has it too")

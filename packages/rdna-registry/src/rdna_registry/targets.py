@@ -60,8 +60,10 @@ def as_target(target: str | Target) -> Target:
     raise ArgumentError("target", target, "one of " + ", ".join(known.name for known in TARGETS))
 
 
-def as_buildable(target: str) -> Target:
+def as_buildable(target: str | Target) -> Target:
     """The `Target` of a name in `TARGETS` or `BUILDABLE_TARGETS`; ValueError for any other."""
+    if isinstance(target, Target):
+        return target
     for known in (*TARGETS, *BUILDABLE_TARGETS):
         if known.name == target:
             return known

@@ -40,6 +40,7 @@ def why_not_served(layer: AttentionLayer, *, query_len: int = 1, target: str = D
             Layout.HND,
             layer.sliding_window,
             dtype,
+            target=target,
         )
         Catalogue.installed().record(variant.build.name, target)
     except (ValueError, MissingBuildError) as error:
