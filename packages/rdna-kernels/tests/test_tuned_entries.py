@@ -1,6 +1,6 @@
 """Every tuned entry of the registry against float64, with every check on: all 1280 with `--all`, else a sample.
 
-The modelled entries too, each on the target that it is for.
+All modelled entries too, each on the target that it is for.
 
 `--all` took 4 minutes of one core for each target.
 """
@@ -26,17 +26,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     sets = {
         "entry": tuned,
         "entry_elsewhere": tuned if every else tuned[::4],
-        "modelled": modelled([DEFAULT_TARGET], every),
-        "modelled_elsewhere": modelled(OTHER_TARGETS, every),
+        "modelled": modelled([DEFAULT_TARGET]),
+        "modelled_elsewhere": modelled(OTHER_TARGETS),
     }
     for argument in sets.keys() & {*metafunc.fixturenames}:
         metafunc.parametrize(argument, sets[argument], ids=lambda entry: entry.name)
 
 
-def modelled(targets: Sequence[str], every: bool) -> list[KernelVariant]:
-    """The entries of the targets' modelled rows that `select` takes, or a sample of them."""
-    rows = [row for row in modelled_rows() if row.gain_percent >= CLEAR_GAIN_PERCENT and row.target in targets]
-    return [row.variant for row in rows][:: 1 if every else 6]
+def modelled(targets: Sequence[str]) -> list[KernelVariant]:
+    """The entries of the targets' modelled rows that `select` takes."""
+    rows = (row for row in modelled_rows() if row.target in targets)
+    return [row.variant for row in rows if row.gain_percent >= CLEAR_GAIN_PERCENT]
 
 
 @pytest.mark.parametrize("target", [DEFAULT_TARGET], indirect=True)
