@@ -60,6 +60,16 @@ def test_a_run_and_its_table(tmp_path: Path) -> None:
         assert part in shown
 
 
+def test_each_target_has_its_own_rows(tmp_path: Path) -> None:
+    table, entries = tmp_path / "rows.csv", {}
+    for target in ("gfx1100", "gfx1151"):
+        (tmp_path / target).mkdir()
+        run = tune_json(tmp_path / target, "--target", target, "--output", str(table))
+        entries[target] = run["shapes"][0]["entry"]
+    rows = parse_modelled_rows("rows.csv", table.read_text(encoding="utf-8"))
+    assert [(row.target, row.variant.name) for row in rows] == sorted(entries.items(), reverse=True)
+
+
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "whole").mkdir()
     whole = tune_json(tmp_path / "whole")
