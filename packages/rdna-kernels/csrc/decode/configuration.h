@@ -83,7 +83,14 @@ constexpr int kLdsBytes = larger(kLoopBytes, kFlagAt + 16);
 // Where scalar registers are short, vector registers are not, and keep some of what is the same in all lanes.
 constexpr bool kFewScalars = kWaveDims < 128;
 
-// The kernel with features has a slope for each row, too.
+// The kernel with features has two loops, one for scores that change; with several row tiles two would spill, and that
+// one serves all. Two take more scalar registers, and few vector registers are left.
+template <bool kFeatured>
+constexpr bool kTwoLoops = kFeatured && kRowTiles == 1;
+template <bool kFeatured>
+constexpr bool kSaveScalars = kTwoLoops<kFeatured> && kHeadDimSplit > 1;
+
+// It has a slope for each row, too.
 constexpr int kSlopesAt = kLoopBytes;
 constexpr int kFeatureLdsBytes = larger(kSlopesAt + kRows * (int)sizeof(float), kLdsBytes);
 

@@ -13,6 +13,7 @@ namespace rdna {
 
 // The waves that share a tile have each made scores of their dimensions: the sum is the score, added up by pairs of
 // waves, pairs of pairs and so on, which gives the same bits in each. Two buffers in turn: one barrier a tile is enough.
+template <bool kFeatured>
 class ScoreExchange {
  public:
   RDNA_INLINE ScoreExchange(Lds buffers, int wave) {
@@ -21,6 +22,7 @@ class ScoreExchange {
     mine_ = buffers + number * kScoreBytes + lane() * 16;
     wave_ = wave;
     if constexpr (kFewScalars) opaque(wave_);
+    if constexpr (kSaveScalars<kFeatured>) opaque(step_);
   }
 
   RDNA_INLINE void add(Accumulator (&scores)[kRowTiles]) {
@@ -72,10 +74,10 @@ struct Wave {
 };
 
 // One tile: scores, weights, sums. The next tile's loads go out as soon as this one's registers are free.
-template <bool kFolded, bool kChanging>
+template <bool kFeatured, bool kFolded, bool kChanging>
 RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &range, Wave &wave, uint32_t tile,
-                             bool first, Buffer next, float residual_factor, ScoreExchange &exchange,
-                             const ScoreChange &change) {
+                             bool first, Buffer next, float residual_factor,
+                             ScoreExchange<kFeatured> &exchange, const ScoreChange &change) {
   wait_for_loads_before<kValueLoads>();
   wave.keys.stage();
   Keys::Fragments fragments;
@@ -122,7 +124,8 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
 #pragma unroll
     for (int j = 0; j < 8; ++j) parts[j] *= scale;  // one by one: a vector's factor would take eight scalar registers
     if (!inner) mask(parts, wave.states[i], tile * kTileKeys, arguments.window);
-    keep_below_ceiling(scores[i], parts, wave.states[i], scale, first, wave.sums[i], kChanging ? &bases[i] : nullptr);
+    keep_below_ceiling<kTwoLoops<kFeatured>>(scores[i], parts, wave.states[i], scale, first, wave.sums[i],
+                                             kChanging ? &bases[i] : nullptr);
     exponentiate(parts, wave.states[i]);
     weights[i] = split<kFolded>(parts, residual_factor);
   }
@@ -147,20 +150,67 @@ RDNA_INLINE void attend_tile(const DecodeArguments &arguments, const KeyRange &r
   if constexpr (!kPrefetchValues && (!kValuesInLds || kManySums)) wave.values.load(next, wave.offsets);
 }
 
+// What the loop over a wave's tiles is told.
+struct Work {
+  // A copy or not: nothing else differs, but the kernel without features takes fewer instructions this way.
+#if RDNA_HEAD_DIM_SPLIT > 1
+  const KeyRange &range;
+#else
+  KeyRange range;
+#endif
+  WaveTiles tiles;
+  Lds lds;
+  int wave_number;
+  uint32_t column;  // of Q, a lane's
+  int first_dim;
+  float residual_factor;
+};
+
+// A wave's tiles, of which there is one at least; its first is on its way.
+template <bool kFeatured, bool kFolded, bool kChanging>
+RDNA_INLINE void attend_tiles(const DecodeArguments &arguments, const Place &place, const Work &work, Pages &pages,
+                              Wave &wave) {
+  const ScoreChange change(arguments, place.features, work.lds + kSlopesAt);
+  ScoreExchange<kFeatured> exchange(work.lds + kScoresAt, work.wave_number);
+  if constexpr (!kTwoLoops<kFeatured>) pages.turn();
+  wave.query.load(place, work.lds, work.column, work.first_dim);
+  if constexpr (kTwoLoops<kFeatured>) pages.turn();  // in this order registers suffice
+#pragma unroll
+  for (int i = 0; i < kRowTiles * kDimBlocks; ++i) wave.sums[i / kDimBlocks][i % kDimBlocks] = {};
+
+  const WaveTiles &tiles = work.tiles;
+  uint32_t tile = tiles.first;
+  int next = 1;
+  do {
+    if (next == kWaveSize) {
+      pages.turn();
+      next = 0;
+    }
+    const uint32_t stop = smaller(tiles.end, tile + (kWaveSize - next) * tiles.step);
+    do {
+      Buffer following = buffer(pages.start(next), pages.bytes(next));
+      attend_tile<kFeatured, kFolded, kChanging>(arguments, work.range, wave, tile, tile == tiles.first, following,
+                                                 work.residual_factor, exchange, change);
+      tile += tiles.step;
+      ++next;
+    } while (tile < stop);
+  } while (tile < tiles.end);
+}
+
 // Where an instance of attend() begins. No two are the same, so that the compiler moves nothing that they share before
-// it, where it would take registers of the other instance. Nor is anything on its way: the compiler puts one instance
-// after the other, and would wait in the second for loads of the first.
-template <bool kFolded, bool kChanging>
+// it, where it would take registers. Nor is anything on its way: where it puts one instance after the other, it would
+// wait in the second for loads of the first.
+template <bool kFolded>
 RDNA_INLINE void begin_instance() {
-  asm volatile("; %0 %1" ::"n"(kFolded), "n"(kChanging));
+  asm volatile("; %0" ::"n"(kFolded));
   wait_for_loads_before<0>();
 }
 
 // What the workgroup does once the length and the first page number have been asked for.
-template <bool kFeatured, bool kFolded, bool kChanging>
+template <bool kFeatured, bool kFolded>
 RDNA_INLINE void attend(const DecodeArguments &arguments, const DecodeArguments &arguments_after, const Place &place,
                         FirstPage &first_page, int length, Lds lds, uint32_t thread, int wave_number) {
-  begin_instance<kFolded, kChanging>();
+  begin_instance<kFolded>();
   // Meanwhile: Q, and all that K and V need beside those two.
   const QueryLoads query_loads(arguments, place, thread);
   const Slopes slopes(arguments, place, thread);
@@ -175,7 +225,7 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const DecodeArguments 
     opaque(token);
     wave.states[i].position = token;
   }
-  Pages pages(arguments, place, first_page);
+  Pages pages(arguments, place, first_page, kSaveScalars<kFeatured>);
   pin_order();
   load_together(first_page.number, length);
 
@@ -198,7 +248,6 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const DecodeArguments 
   if (place.features & kFeatureAlibi) slopes.store(lds + kSlopesAt, thread);
   lds_barrier();
 
-  const ScoreChange change(arguments, place.features, lds + kSlopesAt);
   float residual_factor = !kFolded || lane() % 16 >= 8 ? -1.0f : 0.0f;
   opaque(residual_factor);  // a known factor would cost a conversion and a subtraction instead of one instruction
 #pragma unroll
@@ -206,28 +255,15 @@ RDNA_INLINE void attend(const DecodeArguments &arguments, const DecodeArguments 
     wave.states[i] = {range.length - arguments.max_query_len + wave.states[i].position};
   }
   if (tiles.first < tiles.end) {
-    ScoreExchange exchange(lds + kScoresAt, wave_number);
-    pages.turn();
-    wave.query.load(place, lds, column, first_dim);
-#pragma unroll
-    for (int i = 0; i < kRowTiles * kDimBlocks; ++i) wave.sums[i / kDimBlocks][i % kDimBlocks] = {};
-
-    uint32_t tile = tiles.first;
-    int next = 1;
-    do {
-      if (next == kWaveSize) {
-        pages.turn();
-        next = 0;
-      }
-      const uint32_t stop = smaller(tiles.end, tile + (kWaveSize - next) * tiles.step);
-      do {
-        Buffer following = buffer(pages.start(next), pages.bytes(next));
-        attend_tile<kFolded, kChanging>(arguments, range, wave, tile, tile == tiles.first, following, residual_factor,
-                                        exchange, change);
-        tile += tiles.step;
-        ++next;
-      } while (tile < stop);
-    } while (tile < tiles.end);
+    int changing = place.features & (kFeatureSoftcap | kFeatureAlibi);
+    // Each lane seems to choose for itself: else what the second loop needs would keep its registers in the first.
+    if constexpr (kTwoLoops<kFeatured>) opaque(changing);
+    const Work work = {range, tiles, lds, wave_number, column, first_dim, residual_factor};
+    if (kFeatured && (!kTwoLoops<kFeatured> || changing)) {
+      attend_tiles<kFeatured, kFolded, kFeatured>(arguments, place, work, pages, wave);
+    } else {
+      attend_tiles<kFeatured, kFolded, false>(arguments, place, work, pages, wave);
+    }
   } else {
     // Apart from the zeros above, which are made while the first tile is on its way.
 #pragma unroll
@@ -260,20 +296,10 @@ RDNA_INLINE void decode(const DecodeArguments &arguments, Lds lds) {
   const DecodeArguments &after = kFeatured ? argument_again<DecodeArguments>() : arguments;
   // Where they are too many even so, all are read again, which puts Q behind the length.
   const DecodeArguments &now = kFeatured && kHeadDimSplit > 1 && kMergeHalves ? after : arguments;
-  // Scores that change have a loop of their own; with several row tiles two loops spill, and that one serves all.
-  const bool changing = kFeatured && (kRowTiles > 1 || features & (kFeatureSoftcap | kFeatureAlibi));
   if (kRowTiles == 1 && place.rows <= 8) {
-    if (changing) {
-      attend<kFeatured, true, kFeatured>(now, after, place, first_page, length, lds, thread, wave);
-    } else {
-      attend<kFeatured, true, false>(now, after, place, first_page, length, lds, thread, wave);
-    }
+    attend<kFeatured, true>(now, after, place, first_page, length, lds, thread, wave);
   } else {
-    if (changing) {
-      attend<kFeatured, false, kFeatured>(now, after, place, first_page, length, lds, thread, wave);
-    } else if constexpr (!kFeatured || kRowTiles == 1) {
-      attend<kFeatured, false, false>(now, after, place, first_page, length, lds, thread, wave);
-    }
+    attend<kFeatured, false>(now, after, place, first_page, length, lds, thread, wave);
   }
 }
 

@@ -41,7 +41,8 @@ class FirstPage {
 class Pages {
  public:
   // All that does not depend on the length.
-  RDNA_INLINE Pages(const DecodeArguments &arguments, const Place &place, const FirstPage &first_page)
+  RDNA_INLINE Pages(const DecodeArguments &arguments, const Place &place, const FirstPage &first_page,
+                    bool save_scalars)
       : page_tiles_(first_page.page_tiles), table_(address(first_page.table)) {
     head_ = address(arguments.kv_cache) + strides(place.kv_head, arguments.kv_stride_head);
     page_stride_ = arguments.kv_stride_block;
@@ -51,7 +52,7 @@ class Pages {
     inverse_ = uniform(inverse_ + multiply_high(inverse_, -page_tiles_ * inverse_));
     opaque_uniform(head_);
     opaque_uniform(inverse_);
-    if constexpr (kFewScalars) {
+    if (kFewScalars || save_scalars) {
       opaque(inverse_);
       opaque(page_tiles_);
     }

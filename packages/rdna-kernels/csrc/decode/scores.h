@@ -16,7 +16,9 @@ class Slopes {
     if (place.features & kFeatureAlibi && thread < kRows) {
       int number = kRowTiles == 1 && place.rows <= 8 ? thread % 8 : thread;
       Row row = find_row(arguments, place, smaller(number, place.rows - 1));
-      uint32_t head = place.kv_head * arguments.gqa + row.head;
+      int kv_head = place.kv_head;
+      opaque_uniform(kv_head);  // what follows is made here, and takes no register in the other instance of attend()
+      uint32_t head = kv_head * arguments.gqa + row.head;
       slope_ = load<float>(address(arguments.alibi_slopes), head * sizeof(float));
       factor_ = arguments.slope_factor;
     }

@@ -35,6 +35,7 @@ RDNA_INLINE void mask(Accumulator &weights, const RowState &row, int first_key, 
 
 // Moves the reference to 2^kStart below the largest weight where one has passed the ceiling; what was made before
 // follows, unless this is the first tile. `base`: what scores lack, by default the reference before.
+template <bool kTwoLoops>
 RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weights, RowState &row, float scale_log2,
                                     bool first, Accumulator (&sums)[kDimBlocks], const float *base = nullptr) {
   float top = maximum(maximum(weights[0], weights[1], weights[2]), weights[3], weights[4]);
@@ -42,6 +43,7 @@ RDNA_INLINE void keep_below_ceiling(const Accumulator &scores, Accumulator &weig
   if (!any(top > row.ceiling)) return;
   top = maximum(top, other_half(top));
   bool moves = top > row.ceiling;
+  if constexpr (kTwoLoops) opaque_uniform(scale_log2);  // no register is kept for its reciprocal
   float before = row.reference();
   float reference = moves && scale_log2 != 0.0f ? before + (top - kStart) * reciprocal(scale_log2) : before;
   row.bias = reference * (-1.0f / kHeadDimSplit);

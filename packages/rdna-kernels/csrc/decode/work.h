@@ -65,7 +65,10 @@ RDNA_INLINE void find_rows(const DecodeArguments &arguments, Place &place) {
     opaque_uniform(place.surplus_from);
     opaque_uniform(place.window);
   }
-  place.reciprocal_tokens = bits<float>(uniform(bits<int>(reciprocal((float)arguments.max_query_len))));
+  place.reciprocal_tokens = reciprocal((float)arguments.max_query_len);
+  if constexpr (!kSaveScalars<kFeatured>) {
+    place.reciprocal_tokens = bits<float>(uniform(bits<int>(place.reciprocal_tokens)));
+  }
   place.reciprocal_blocks = bits<float>(uniform(bits<int>(reciprocal((float)arguments.min_segment_blocks))));
 }
 
