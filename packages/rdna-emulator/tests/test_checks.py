@@ -179,6 +179,12 @@ def test_uninitialised_scalar_register_at_a_branch(target: str, tmp_path: Path) 
     expect("uninitialised", source, target, tmp_path, np.zeros(64, np.int32))
 
 
+@pytest.mark.parametrize("copy", ["v_mov_b32 %0, m0", "s_mov_b32 s77, m0\\n v_mov_b32 %0, s77"])
+def test_uninitialised_m0(copy: str, target: str, tmp_path: Path) -> None:
+    source = f'KERNEL k(int* out) {{ int i; asm volatile("{copy}" : "=v"(i) :: "s77"); out[THREAD] = i; }}'
+    expect("uninitialised", source, target, tmp_path, np.zeros(64, np.int32))
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -119,7 +119,7 @@ void add_operands(InstPlan& plan, const InstInfo& info) {
   for (const Operand& operand : info.src) {
     if (operand.kind == OperandKind::vgpr) set_range(plan.reads_v, 256, operand.reg, operand.dwords);
     if (operand.kind == OperandKind::sgpr && operand.reg == kScc) plan.reads_scc = true;
-    if (operand.kind == OperandKind::sgpr) set_range(plan.reads_s, 124, operand.reg, operand.dwords);
+    if (operand.kind == OperandKind::sgpr) set_range(plan.reads_s, 126, operand.reg, operand.dwords);
   }
   for (const Operand& operand : info.dst) {
     if (operand.kind == OperandKind::vgpr) set_range(plan.writes_v, 256, operand.reg, operand.dwords);
