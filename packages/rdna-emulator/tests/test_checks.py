@@ -320,6 +320,7 @@ LDS_LOOP = """KERNEL k(int* out) {
         ("if (THREAD < 32) at[THREAD] = round; SYNC(); sum += at[THREAD % 32]; SYNC();", None),
         ("if (THREAD < 32) at[THREAD] = round; SYNC(); sum += at[THREAD % 32];", "race"),
         ("if (THREAD < 32) sum += at[THREAD] = round; else if (round == 5) sum += at[THREAD - 32];", "race: reads"),
+        ("if (round == 0) at[THREAD] = 1; sum += at[THREAD - (THREAD >= 32 && round == 5) * 32];", "race: reads"),
         ("if (THREAD < 32 && round == 0) at[THREAD] = 1; SYNC(); sum += at[THREAD % 32]; "
          "if (THREAD >= 32 && round == 5) at[THREAD - 32] = 2;", "race: writes"),
         ('int x = round; if (round == 4) asm volatile("v_mov_b32 %0, v99" : "=v"(x)); at[THREAD] = x; '
